@@ -1,0 +1,133 @@
+// Package recipes is hob's language: it loads, interpolates and validates a
+// recipe and says, with file, line and column, what is wrong with it.
+package recipes
+
+import (
+	"fmt"
+	"time"
+)
+
+// Recipe is a recipe as resolved: engines filled in, variables interpolated, all
+// but what is bound at the start of each task (${port} where it is auto).
+type Recipe struct {
+	Name   string   `json:"name"`
+	File   string   `json:"file"` // "" for a gallery recipe
+	Dir    string   `json:"dir"`
+	Tasks  []Task   `json:"tasks"` // in start order: dependencies first, then as written
+	Layout []Window `json:"layout"`
+}
+
+// Task is one server, job or shell.
+type Task struct {
+	Name      string       `json:"name"`
+	Kind      string       `json:"kind"` // server, job, shell
+	Engine    string       `json:"engine,omitempty"`
+	Model     string       `json:"model,omitempty"`
+	Command   []string     `json:"command"` // argv; "${port}" still stands where the port is auto
+	Dir       string       `json:"dir"`
+	Env       []EnvVar     `json:"-"` // engine, env_file, env in this order; values are never printed
+	EnvNames  []string     `json:"env"`
+	Port      Port         `json:"port"`
+	GPUs      string       `json:"gpus,omitempty"` // "0,1", "all", "none", "" (not said)
+	Ready     *Ready       `json:"ready"`
+	Stop      Stop         `json:"stop"`
+	Restart   Restart      `json:"restart"`
+	DependsOn []Dependency `json:"depends_on"`
+	Needs     Needs        `json:"needs"`
+	Line      int          `json:"-"`
+	Column    int          `json:"-"`
+}
+
+// EnvVar is one variable of a task's environment; Value may be a secret and may
+// hold "${port}" where the port is auto.
+type EnvVar struct{ Name, Value string }
+
+// Port of a task: none (zero), a number, or auto.
+type Port struct {
+	Number int  `json:"number,omitempty"`
+	Auto   bool `json:"auto,omitempty"`
+}
+
+// Ready is how the task shows that it answers; exactly one kind is set.
+type Ready struct {
+	HTTP       string        `json:"http,omitempty"`
+	TCP        bool          `json:"tcp,omitempty"`
+	Log        string        `json:"log,omitempty"`
+	Exec       []string      `json:"exec,omitempty"`
+	Completion bool          `json:"completion,omitempty"`
+	Listener   string        `json:"listener,omitempty"` // "", any
+	Timeout    time.Duration `json:"timeout"`
+	Interval   time.Duration `json:"interval"`
+}
+
+// Stop is how the task is ended.
+type Stop struct {
+	Signal    string        `json:"signal"` // "TERM"
+	Grace     time.Duration `json:"grace"`
+	TermGrace time.Duration `json:"term_grace"`
+	Detached  string        `json:"detached"` // kill, report
+	Spare     []string      `json:"spare,omitempty"`
+}
+
+// Restart is what the keeper does when the command ends by itself.
+type Restart struct {
+	Policy  string        `json:"policy"` // no, on-failure, always
+	Max     int           `json:"max"`
+	Backoff time.Duration `json:"backoff"`
+}
+
+// Dependency on another task of the recipe.
+type Dependency struct {
+	Task      string `json:"task"`
+	Condition string `json:"condition"` // started, ready, completed
+}
+
+// Needs is what the host must have before the task is started. Zero: not asked for.
+type Needs struct {
+	Commands  []string `json:"commands,omitempty"`
+	Memory    int64    `json:"memory,omitempty"`     // bytes
+	GPUMemory int64    `json:"gpu_memory,omitempty"` // bytes
+}
+
+// Window of the layout.
+type Window struct {
+	Name  string   `json:"window"`
+	Split string   `json:"split,omitempty"` // a tmux layout name
+	Panes []string `json:"panes"`
+}
+
+// Error is one thing that is wrong with a recipe.
+type Error struct {
+	File         string
+	Line, Column int
+	Msg          string // "unknown key \"comand\""
+	Hint         string // "did you mean \"command\"?"; "" when there is none
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// Errors are all the things that are wrong with a recipe, in the order of the file.
+type Errors []*Error
+
+func (e Errors) Error() string { panic("not written yet") }
+
+// Options of Load.
+type Options struct {
+	Getenv    func(string) string // for ${VAR}; nil: os.Getenv
+	EngineDir string              // a person's own engines, which take precedence; "" for none
+	Rehearse  bool                // every engine is replaced by the pilot in that engine's shape
+	Self      string              // path of the hob program, for the built-in engine
+}
+
+// Find turns RECIPE of the command line into a file: a path, the name of a
+// recipe in dirs, or one of the gallery; "" is ./hob.yaml.
+func Find(arg string, dirs []string) (file string, err error) { panic("not written yet") }
+
+// Load reads, resolves and checks a recipe. What is wrong with it comes as Errors.
+func Load(file string, o Options) (*Recipe, error) { panic("not written yet") }
+
+// Bind fills in what is only known at the start: argv and environment of the
+// task with its port.
+func (t *Task) Bind(port int) (argv []string, env []EnvVar) { panic("not written yet") }

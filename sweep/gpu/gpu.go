@@ -1,0 +1,2 @@
+// Package gpu reads how much GPU memory each process holds.
+package gpu
