@@ -1,0 +1,58 @@
+# hob: build, test and show. `make demo` and `make test` set up what they need.
+
+PREFIX  ?= /usr/local
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+TOOLS    = $(CURDIR)/.tools
+LINT     = $(TOOLS)/golangci-lint-$(LINT_VERSION)
+
+# The same versions everywhere; raise them on purpose.
+LINT_VERSION = v2.15.0
+
+.PHONY: all build install setup setup-test test demo demo-ollama bench lint cross soak clean
+
+all: build
+
+build: ## bin/hob
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/hob ./cmd/hob
+
+install: build ## into PREFIX/bin
+	install -d '$(DESTDIR)$(PREFIX)/bin'
+	install -m 0755 bin/hob '$(DESTDIR)$(PREFIX)/bin/hob'
+
+setup:
+	@.ci/setup tmux=tmux
+
+setup-test:
+	@.ci/setup tmux=tmux gcc=gcc =libc6-dev ps=procps python3=python3 =python3-setproctitle
+
+test: setup-test ## everything with the race detector
+	CGO_ENABLED=1 go test -race -timeout 20m ./...
+
+demo: setup build ## a recipe, end to end, with the built-in engine
+	examples/demo.sh
+
+demo-ollama: setup build ## the same with a real Ollama and a tiny real model
+	examples/ollama/demo.sh
+
+bench: setup-test build ## ratios, each measured in one run
+	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./...
+
+lint: $(LINT)
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+	$(LINT) run ./...
+
+$(LINT):
+	GOBIN='$(TOOLS)' go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv '$(TOOLS)/golangci-lint' '$(LINT)'
+
+cross: ## every system that hob claims to build on
+	@for os in linux/arm64 linux/386 darwin/arm64 freebsd/amd64 openbsd/amd64 windows/amd64; do \
+	  echo "build $$os"; \
+	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go build -o /dev/null ./cmd/hob || exit 1; \
+	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go vet ./... || exit 1; \
+	done
+
+clean:
+	rm -rf bin .tools
