@@ -155,6 +155,8 @@ const (
 	WantPidfs                     // PIDFS
 	WantSignals                   // SigIgn
 	WantCwd                       // Cwd
+	WantWchan                     // Wchan
+	WantStarted                   // Started
 )
 
 // State of a process as the kernel shows it: 'R', 'S', 'D', 'Z', 'T', …
@@ -177,6 +179,8 @@ type Process struct {
 	Cgroup               string
 	SigIgn               uint64
 	Cwd                  string
+	Wchan                string    // where in the kernel it sleeps, "" when that is not shown
+	Started              time.Time // by the wall clock, for people only; zero when unknown
 	// Missing are the fields that were asked for and could not be read.
 	Missing Field
 }
