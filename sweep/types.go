@@ -98,11 +98,11 @@ type Target struct {
 
 // StopPolicy is the recipe's `stop` (design: signal, grace, term_grace, detached, spare).
 type StopPolicy struct {
-	Signal    syscall.Signal
-	Grace     time.Duration
-	TermGrace time.Duration
-	Detached  string   // "kill" or "report"
-	Spare     []string // command names (base of argv[0]) that are left alone with all below them
+	Signal    syscall.Signal `json:"signal"`
+	Grace     time.Duration  `json:"grace"`
+	TermGrace time.Duration  `json:"term_grace"`
+	Detached  string         `json:"detached"`        // "kill" or "report"
+	Spare     []string       `json:"spare,omitempty"` // command names (base of argv[0]) that are left alone with all below them
 }
 
 // Verdict of a report.

@@ -1,15 +1,20 @@
 package tasks
 
 import (
-	"context"
 	"errors"
 	"fmt"
-
-	"hob/sweep"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // ErrNoRecord means that the record was never written (or was removed).
 var ErrNoRecord = errors.New("no such record")
+
+// ErrBadName means that a run's or a task's name is not one (see ValidName).
+var ErrBadName = errors.New("not a valid name: use a-z, 0-9, _ and -, at most 41 characters, the first a letter or digit")
 
 // RecordError is a record that exists and cannot be trusted. It is kept as it
 // is: never overwritten, never read as "empty".
@@ -25,60 +30,165 @@ func (e *RecordError) Unwrap() error { return e.Err }
 // Store is the state folder.
 type Store struct{ Home string }
 
+// HomeDir finds the state folder: flag (--home), else $HOB_HOME, else
+// $XDG_STATE_HOME/hob, else ~/.local/state/hob. The result is absolute.
+func HomeDir(flag string, getenv func(string) string) (string, error) {
+	home := flag
+	switch {
+	case home != "":
+	case getenv("HOB_HOME") != "":
+		home = getenv("HOB_HOME")
+	case filepath.IsAbs(getenv("XDG_STATE_HOME")): // the XDG specification: a relative one is to be ignored
+		home = filepath.Join(getenv("XDG_STATE_HOME"), "hob")
+	case getenv("HOME") != "":
+		home = filepath.Join(getenv("HOME"), ".local", "state", "hob")
+	default:
+		return "", errors.New("state folder: neither HOB_HOME, XDG_STATE_HOME nor HOME is set; name one with --home")
+	}
+	abs, err := filepath.Abs(home)
+	if err != nil {
+		return "", fmt.Errorf("state folder %s: %w", home, err)
+	}
+	return abs, nil
+}
+
 // OpenStore opens (and creates, 0700) the state folder, and checks that it can
-// be written and locked.
-func OpenStore(home string) (*Store, error) { panic("not written yet") }
+// be written and locked, so that a full disk is met before anything starts.
+func OpenStore(home string) (*Store, error) {
+	s := &Store{Home: home}
+	for _, dir := range []string{home, s.runs(), s.archive()} {
+		if err := makeDir(dir); err != nil {
+			return nil, homeError(home, err)
+		}
+	}
+	if err := probeHome(home); err != nil {
+		return nil, homeError(home, err)
+	}
+	return s, nil
+}
+
+// ViewStore opens the state folder for reading. It creates and writes nothing;
+// a folder that does not exist is a store without runs.
+func ViewStore(home string) (*Store, error) {
+	s := &Store{Home: home}
+	for _, dir := range []string{home, s.runs(), s.archive()} {
+		if err := checkDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, homeError(home, err)
+		}
+	}
+	return s, nil
+}
+
+func homeError(home string, err error) error {
+	return fmt.Errorf("state folder %s: %w (another folder can be named with --home)", home, err)
+}
+
+func (s *Store) runs() string    { return filepath.Join(s.Home, "runs") }
+func (s *Store) archive() string { return filepath.Join(s.Home, "archive") }
 
 // Runs lists the names in runs/, sorted.
-func (s *Store) Runs() ([]string, error) { panic("not written yet") }
+func (s *Store) Runs() ([]string, error) { return names(s.runs()) }
 
-// Run is the folder of one run. The name has been checked by ValidName.
-func (s *Store) Run(name string) *RunDir { panic("not written yet") }
+// Run is the folder of one run. With a name that ValidName refuses every method
+// of the result fails with ErrBadName, so that no name leads out of the folder.
+func (s *Store) Run(name string) *RunDir {
+	if !ValidName(name) {
+		return &RunDir{Name: name, err: fmt.Errorf("run %q: %w", name, ErrBadName)}
+	}
+	return &RunDir{Name: name, Path: filepath.Join(s.runs(), name), store: s}
+}
+
+// Archived lists the ended runs in archive/, the oldest first.
+func (s *Store) Archived() ([]*RunDir, error) {
+	list, err := names(s.archive())
+	if err != nil {
+		return nil, err
+	}
+	var runs []*RunDir
+	for _, n := range list {
+		if run, _, ok := splitArchived(n); ok {
+			runs = append(runs, &RunDir{Name: run, Path: filepath.Join(s.archive(), n), store: s})
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b *RunDir) int { return strings.Compare(archiveTime(a), archiveTime(b)) })
+	return runs, nil
+}
 
 // ValidName reports whether name may be a run's or a task's: [a-z0-9][a-z0-9_-]{0,40}.
-func ValidName(name string) bool { panic("not written yet") }
-
-// RunDir is runs/<run>.
-type RunDir struct {
-	Name string
-	Path string
+func ValidName(name string) bool {
+	for i, c := range []byte(name) {
+		alnum := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '_' && c != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 41
 }
 
-// TaskDir is runs/<run>/tasks/<task>.
-type TaskDir struct {
-	Run, Name string
-	Path      string
+// names lists the folders below dir, without hidden ones. A dir that does not exist is empty.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &RecordError{Path: dir, Kind: Unreadable, Err: err}
+	}
+	var list []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			list = append(list, e.Name())
+		}
+	}
+	return list, nil
 }
 
-// Unlock gives a lock back.
-type Unlock func()
+// makeDir makes a folder (0700) with its parents, or checks the one that is there.
+func makeDir(dir string) error {
+	err := checkDir(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
 
-// The methods of the folders. Readers return ErrNoRecord (wrapped) when the file
-// does not exist and *RecordError when it exists and cannot be trusted. Writers
-// refuse with *RecordError when what is on disk cannot be trusted.
-func (r *RunDir) Create() error                                     { panic("not written yet") }
-func (r *RunDir) Lock(ctx context.Context) (Unlock, error)          { panic("not written yet") } // run.lock
-func (r *RunDir) Read() (Run, error)                                { panic("not written yet") }
-func (r *RunDir) Write(Run) error                                   { panic("not written yet") }
-func (r *RunDir) Tasks() ([]string, error)                          { panic("not written yet") }
-func (r *RunDir) Task(name string) *TaskDir                         { panic("not written yet") }
-func (r *RunDir) Append(Event) error                                { panic("not written yet") } // events.jsonl
-func (r *RunDir) Archive() (string, error)                          { panic("not written yet") } // to archive/<run>-<time>
-func (t *TaskDir) Create() error                                    { panic("not written yet") }
-func (t *TaskDir) Lock(ctx context.Context) (Unlock, error)         { panic("not written yet") } // op.lock, waits
-func (t *TaskDir) TryLock() (unlock Unlock, ok bool, err error)     { panic("not written yet") }
-func (t *TaskDir) ReadTask() (Task, error)                          { panic("not written yet") }
-func (t *TaskDir) WriteTask(Task) error                             { panic("not written yet") }
-func (t *TaskDir) ReadSpec() (Spec, error)                          { panic("not written yet") }
-func (t *TaskDir) WriteSpec(Spec) error                             { panic("not written yet") }
-func (t *TaskDir) ReadKeeper() (Keeper, error)                      { panic("not written yet") }
-func (t *TaskDir) WriteKeeper(Keeper) error                         { panic("not written yet") }
-func (t *TaskDir) ReadCapture() (sweep.Capture, error)              { panic("not written yet") }
-func (t *TaskDir) WriteCapture(c sweep.Capture, durable bool) error { panic("not written yet") }
-func (t *TaskDir) ReadExit() (Exit, error)                          { panic("not written yet") }
-func (t *TaskDir) WriteExit(Exit) error                             { panic("not written yet") }
-func (t *TaskDir) ReadReport() (sweep.Report, error)                { panic("not written yet") }
-func (t *TaskDir) WriteReport(sweep.Report) error                   { panic("not written yet") }
-func (t *TaskDir) ReadStop() (StopRequest, error)                   { panic("not written yet") }
-func (t *TaskDir) WriteStop(StopRequest) error                      { panic("not written yet") }
-func (t *TaskDir) LogPath() string                                  { panic("not written yet") }
+// checkDir refuses a folder that another user could fill: records name the
+// processes that hob may signal.
+func checkDir(dir string) error {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if fi.Mode().Perm()&0o022 != 0 && ownerOf(fi) >= 0 {
+		return fmt.Errorf("%s can be written by other users (mode %04o): chmod go-w it", dir, fi.Mode().Perm())
+	}
+	if uid := ownerOf(fi); uid >= 0 && uid != os.Geteuid() {
+		return fmt.Errorf("%s belongs to uid %d, not to you (uid %d)", dir, uid, os.Geteuid())
+	}
+	return nil
+}
+
+// probeHome writes, syncs and locks a file, and removes it again.
+func probeHome(home string) (err error) {
+	f, err := os.CreateTemp(home, ".probe-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := f.Write(make([]byte, 4096)); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := flockFile(f, false); err != nil { // nobody else knows the file
+		return lockError(f.Name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// Package tasks holds the records of runs (store), the life cycle that acts on
+// them (manager), the keeper that is each pane's first process, and readiness.
+//
+// # The state folder
+//
+// It is --home, else $HOB_HOME, else $XDG_STATE_HOME/hob, else
+// ~/.local/state/hob. Folders are 0700 and files 0600. Records are JSON with a
+// schema number (now 1). They are replaced whole: temp file, fsync, rename,
+// fsync of the folder; files whose names begin with a dot are no records. Locks
+// are flock(2) locks on files that stay. Times are RFC 3339, durations are
+// nanoseconds, and a number that is not known is null. A reader leaves alone
+// the fields that it does not know, refuses a newer schema, and keeps a file
+// that it cannot trust as it is.
+//
+//	runs/<run>/run.json                   the run
+//	runs/<run>/events.jsonl               what happened, a line each; bounded, the older half is dropped
+//	runs/<run>/run.lock                   held for one read-modify-write of run.json
+//	runs/<run>/tasks/<task>/op.lock       held through a start, stop or restart of the task
+//	runs/<run>/tasks/<task>/task.json     the task; written by the holder of op.lock
+//	runs/<run>/tasks/<task>/spec.json     what the keeper starts; may hold secrets
+//	runs/<run>/tasks/<task>/keeper.json   what the keeper knows; written by the keeper
+//	runs/<run>/tasks/<task>/capture.json  the process tree; by the keeper while up, then by whoever stops
+//	runs/<run>/tasks/<task>/capture.lock  held for one write of capture.json
+//	runs/<run>/tasks/<task>/exit.json     how the command ended; written by the keeper
+//	runs/<run>/tasks/<task>/stop.json     asks the keeper to stop its task itself
+//	runs/<run>/tasks/<task>/report.json   the last sweep
+//	runs/<run>/tasks/<task>/log           output, and log.1 … older; written by the keeper
+//	runs/<run>/tasks/<task>/.reserve      room on the disk that the records of a stop may use up
+//	archive/<run>-<time>/                 ended runs whose name was used again
+//
+// # ref
+//
+// A process as written down; a claim until it is verified.
+//
+//	machine      machine id; "" when the host has none
+//	host         host name
+//	boot         boot id
+//	pidns        pid namespace: inode, and the kernel's unique id where it has one
+//	timens       time namespace, the same way
+//	pid          process id
+//	pidfs        inode of its pidfd, unique per boot (Linux 6.9 and later)
+//	start        start token: the source, a colon, an opaque value
+//	uid          real user id
+//	recorded_at  when it was written down
+//
+// # run.json
+//
+//	schema        version of the record
+//	name          name of the run
+//	id            128 random bits, in HOB_RUN_ID of all that it starts
+//	lifetime      contained or detached
+//	owner         ref of the hob that a contained run belongs to
+//	recipe        path or gallery name of the recipe
+//	dir           folder of the recipe
+//	resolved      the recipe as resolved, environment values left out
+//	digest        digest of the resolved recipe
+//	tasks         names of the tasks, in start order
+//	tmux          where its panes are: socket, session, server
+//	tmux.socket   path of the tmux server's socket
+//	tmux.session  tmux's id of the session
+//	tmux.server   ref of the tmux server
+//	created_at    when the run was made
+//	updated_at    when the record was written
+//	hob           version that wrote it
+//
+// # events.jsonl
+//
+//	at    when
+//	verb  which verb did it: up, down, keeper, …
+//	task  of which task
+//	pid   of the hob that wrote the line
+//	what  what happened
+//
+// # task.json
+//
+//	schema       version of the record
+//	run          name of the run
+//	task         name of the task
+//	kind         server, job or shell
+//	engine       name of the engine
+//	state        a claim; what holds is derived from the evidence at each look
+//	nonce        of the start; the keeper starts nothing unless the spec's is equal
+//	reason       of the stop that is under way or was last
+//	pane         where the keeper runs: window, pane, tty, pid
+//	pane.window  tmux's id of the window
+//	pane.pane    tmux's id of the pane
+//	pane.tty     its terminal
+//	pane.pid     pid of its first process, as tmux said
+//	port         the task's port
+//	url          where it answers
+//	error        why it failed to start
+//	started_at   when it was started
+//	ended_at     when it ended
+//	updated_at   when the record was written
+//
+// # spec.json
+//
+//	schema             version of the record
+//	run                name of the run
+//	task               name of the task
+//	run_id             the run's id
+//	nonce              of the start
+//	kind               server, job or shell
+//	engine             name of the engine
+//	args               the command, as it is executed
+//	dir                folder that it runs in
+//	env                its whole environment, but for what the keeper sets
+//	port               the task's port, 0 when it has none
+//	ready              how the keeper finds out whether it answers
+//	ready.http         path or loopback URL to ask
+//	ready.tcp          a connection is enough
+//	ready.log          regular expression that the log must match
+//	ready.exec         command that must succeed
+//	ready.completion   a real completion of one token
+//	ready.model        model to ask for it
+//	ready.listener     "any" when the listener need not be the task's own
+//	ready.timeout      how long it may take
+//	ready.interval     how long between two attempts
+//	stop               how it is ended
+//	stop.signal        number of the stop signal
+//	stop.grace         how long the command has to follow it
+//	stop.term_grace    how long the rest has to follow TERM
+//	stop.detached      what becomes of detached processes: kill or report
+//	stop.spare         names of commands that are left alone
+//	restart            what the keeper does when the command ends by itself
+//	restart.policy     no, on-failure or always
+//	restart.max        how often
+//	restart.backoff    how long it waits before the first, doubled each time
+//	log                bounds of the log
+//	log.max_bytes      size at which it is rotated
+//	log.keep           how many older ones are kept
+//	lifetime           contained or detached
+//	owner              ref of the hob that a contained run belongs to
+//
+// # keeper.json
+//
+//	schema        version of the record
+//	nonce         of the start
+//	protocol      version of what the keeper understands
+//	version       of the hob that the keeper is
+//	keeper        ref of the keeper
+//	command       ref of the command; null until it is started, and between restarts
+//	pane          tmux's id of its pane
+//	ready         whether it answers now
+//	was_ready     whether it ever did since its last start
+//	ready_at      when it first did
+//	ready_note    why it does not
+//	deadline_hit  whether the time to become ready has passed
+//	restarts      how often the command was started again
+//	started_at    when the command was last started
+//	last_log      when it last wrote something
+//	last_line     the last line that it wrote
+//	memory_bytes  resident memory of the tree
+//	gpu_bytes     GPU memory of the tree
+//	measured_at   when the two were read
+//	empty         wait said ECHILD: nothing of the tree is left in the keeper's pid namespace
+//	updated_at    when the record was written
+//
+// # exit.json
+//
+//	schema  version of the record
+//	nonce   of the start
+//	code    exit code; null when a signal ended it
+//	signal  the signal's name; "" when it exited
+//	error   why it could not be started
+//	at      when
+//
+// # stop.json
+//
+//	schema  version of the record
+//	nonce   of the start that is to be stopped
+//	reason  the report's
+//	at      when it was asked for
+//
+// # capture.json
+//
+//	schema                  version of the record
+//	run                     name of the run
+//	task                    name of the task
+//	taken_at                when
+//	phase                   rolling while the task is up, stop once a stop has begun
+//	members                 the processes
+//	members.ref             ref of the process
+//	members.parent          pid of its parent when it was captured
+//	members.sid             its kernel session
+//	members.pgid            its process group
+//	members.args            its command line
+//	members.evidence        why it is believed to be the task's
+//	members.seen_at         when it was last seen
+//	members.signals         what was sent to it
+//	members.signals.signal  name of the signal
+//	members.signals.at      when it was sent
+//	members.fate            what became of it
+//	members.ended_at        when it ended
+//	members.detached        adopted by the keeper, in another session than the command's
+//	members.boundary        why it and all below it are left alone
+//	members.note            what else there is to say of it
+//	notes                   what could not be seen
+//
+// # report.json
+//
+//	schema                 version of the record
+//	run                    name of the run
+//	task                   name of the task
+//	reason                 down, restart, exited, hangup, terminated, sweep, reap or owner
+//	started_at             when the stop began
+//	ended_at               when it was over
+//	host                   how much of the host was seen
+//	host.os                operating system
+//	host.boot              boot id
+//	host.inspection        full, partial or none
+//	host.notes             what could not be seen
+//	members                the captured processes
+//	members.pid            process id
+//	members.start          start token
+//	members.parent         pid of its parent
+//	members.args           its command line
+//	members.evidence       why it is believed to be the task's
+//	members.signals        what was sent to it
+//	members.fate           what became of it
+//	members.gpu_bytes      GPU memory that it held
+//	members.note           what else there is to say of it
+//	lookalikes             processes that look like the task's; none was signalled
+//	lookalikes.pid         process id
+//	lookalikes.start       start token
+//	lookalikes.args        its command line
+//	lookalikes.user        whose it is
+//	lookalikes.started_at  when it was started
+//	lookalikes.why         what makes it look like one
+//	lookalikes.note        what else there is to say of it
+//	ports                  the task's ports
+//	ports.port             number
+//	ports.state            free, held or unknown
+//	ports.pid              who holds it
+//	ports.note             what else there is to say of it
+//	verdict                clean, survivors or unverified
+package tasks

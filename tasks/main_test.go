@@ -1,0 +1,28 @@
+package tasks
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// roles are what the test binary can be run as instead of the tests, so that
+// tests have real processes without a second program. The arguments of the
+// process are the role's.
+var roles = map[string]func(args []string) int{}
+
+// roleEnv selects the role.
+const roleEnv = "HOB_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Unsetenv(roleEnv)
+		f := roles[role]
+		if f == nil {
+			fmt.Fprintln(os.Stderr, "no such role:", role)
+			os.Exit(99)
+		}
+		os.Exit(f(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}

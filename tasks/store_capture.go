@@ -1,0 +1,58 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"hob/sweep"
+)
+
+// Phases of a capture.
+const (
+	PhaseRolling = "rolling" // the task is up; the keeper writes it
+	PhaseStop    = "stop"    // a stop has begun; whoever stops writes it
+)
+
+// ErrStopBegun means that a stop's capture is on disk, and a rolling one may
+// not replace it.
+var ErrStopBegun = errors.New("a stop has begun")
+
+// ReadCapture reads capture.json.
+func (t *TaskDir) ReadCapture() (sweep.Capture, error) {
+	return read(t, "capture.json", t.ownsCapture)
+}
+
+// WriteCapture writes capture.json, durably for a stop. A rolling capture does
+// not replace a stop's: that fails with ErrStopBegun.
+func (t *TaskDir) WriteCapture(c sweep.Capture, durable bool) error {
+	return t.putCapture(c, durable, false)
+}
+
+// BeginCapture writes the first rolling capture of a start. It replaces that of
+// the stop before it, so the caller is the keeper of a task that is `starting`,
+// or holds op.lock.
+func (t *TaskDir) BeginCapture(c sweep.Capture) error { return t.putCapture(c, true, true) }
+
+// putCapture has a lock of its own: the keeper writes rolling captures without
+// op.lock, and must not look, be overtaken by a stop, and then replace its capture.
+func (t *TaskDir) putCapture(c sweep.Capture, durable, begin bool) error {
+	if t.err != nil {
+		return t.err
+	}
+	unlock, err := lock(context.Background(), t.file("capture.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if c.Phase == PhaseRolling && !begin {
+		old, err := t.ReadCapture()
+		if err == nil && old.Phase != PhaseRolling {
+			return fmt.Errorf("write %s: %w", t.file("capture.json"), ErrStopBegun)
+		}
+	}
+	c.Schema = Schema
+	return t.reserved(func() error { return write(t, "capture.json", c, t.ownsCapture, durable) })
+}
+
+func (t *TaskDir) ownsCapture(c *sweep.Capture) error { return t.owns(c.Run, c.Task) }

@@ -1,0 +1,192 @@
+package tasks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"hob/identity/flock"
+)
+
+// The kinds of a RecordError.
+const (
+	Torn       = "torn"       // cut or empty: a crash of the host, or another program's write
+	Newer      = "newer"      // a schema that this hob does not know
+	Foreign    = "foreign"    // not a record of ours, or of another run or task
+	Unreadable = "unreadable" // exists and cannot be read
+)
+
+// maxRecord bounds what is read as a record: far above any real one.
+const maxRecord = 64 << 20
+
+func ownerOf(fi fs.FileInfo) int { return flock.Owner(fi) }
+
+// readRecord reads one record. belongs says what is wrong when it is a record
+// of another run or task; nil when it names neither.
+func readRecord[T any](path string, belongs func(*T) error) (T, error) {
+	var v T
+	data, err := readFile(path)
+	if err != nil {
+		return v, err
+	}
+	if err := decode(path, data, &v); err != nil {
+		return *new(T), err
+	}
+	if belongs != nil {
+		if err := belongs(&v); err != nil {
+			return *new(T), &RecordError{Path: path, Kind: Foreign, Err: err}
+		}
+	}
+	return v, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoRecord)
+	}
+	if err == nil && !fi.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoRecord)
+	}
+	if err != nil {
+		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err == nil && len(data) > maxRecord {
+		err = fmt.Errorf("longer than %d bytes", maxRecord)
+	}
+	if err != nil {
+		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
+	}
+	return data, nil
+}
+
+// decode reads the schema first: a newer record may give other types to the rest.
+func decode(path string, data []byte, v any) error {
+	var head struct {
+		Schema *int `json:"schema"`
+	}
+	bad := func(kind string, err error) error { return &RecordError{Path: path, Kind: kind, Err: err} }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return bad(kindOf(err), err)
+	}
+	switch {
+	case head.Schema == nil || *head.Schema < 1:
+		return bad(Foreign, errors.New("it has no schema number"))
+	case *head.Schema > Schema:
+		return bad(Newer, fmt.Errorf("schema %d, and this hob knows %d: use the hob that wrote it, or a newer one", *head.Schema, Schema))
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return bad(kindOf(err), err)
+	}
+	return nil
+}
+
+// kindOf tells a cut file (broken syntax) from one with other types than ours.
+func kindOf(err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return Torn
+	}
+	return Foreign
+}
+
+// writeRecord replaces a record, unless what is on disk cannot be trusted.
+func writeRecord[T any](path string, v T, belongs func(*T) error, durable bool) error {
+	if belongs != nil {
+		if err := belongs(&v); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+	}
+	if _, err := readRecord(path, belongs); err != nil && !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	data, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return replaceFile(path, data, durable)
+}
+
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+// replaceFile writes a file whole or not at all: temp file, fsync, rename, fsync
+// of the folder. Without durable both fsyncs are left out, and a crash of the
+// host may lose the file (a crash of hob may not). renameio does the first
+// three, but not the last, nor without fsync, nor on Windows.
+func replaceFile(path string, data []byte, durable bool) error {
+	dir, base := filepath.Split(path)
+	tmp, err := writeTemp(dir, "."+base+".tmp-*", data, durable)
+	if err == nil {
+		if err = os.Rename(tmp, path); err != nil {
+			err = errors.Join(err, os.Remove(tmp))
+		}
+	}
+	if err == nil && durable {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeTemp leaves no file behind when it fails.
+func writeTemp(dir, pattern string, data []byte, durable bool) (string, error) {
+	f, err := os.CreateTemp(dir, pattern) // 0600, O_CLOEXEC
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// syncDir makes a rename in dir survive a crash of the host.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // has no such call
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// Some file systems cannot sync a folder (EINVAL, fsync(2)) and need not.
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}
+
+// noSpace reports whether a write failed because the disk or a quota is full.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, flock.ErrQuota)
+}

@@ -1,0 +1,127 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"hob/identity/flock"
+)
+
+// ErrNoLocks means that the file system of the state folder refuses locks.
+var ErrNoLocks = errors.New("its file system refuses locks (flock)")
+
+// Unlock gives a lock back. It may be called more than once.
+type Unlock func()
+
+// flockFile is replaced in tests by a file system that refuses locks.
+var flockFile = flock.Lock
+
+// lock waits for the lock on path until ctx is done.
+func lock(ctx context.Context, path string) (Unlock, error) {
+	for {
+		unlock, err := lockOnce(ctx, path, true)
+		if !errors.Is(err, errMoved) {
+			return unlock, err
+		}
+	}
+}
+
+// tryLock takes the lock on path if nobody has it.
+func tryLock(path string) (Unlock, bool, error) {
+	for {
+		unlock, err := lockOnce(context.Background(), path, false)
+		switch {
+		case errors.Is(err, errMoved):
+		case errors.Is(err, flock.ErrHeld):
+			return nil, false, nil
+		default:
+			return unlock, err == nil, err
+		}
+	}
+}
+
+// errMoved means that the file was renamed away (with its run, into the
+// archive) while its lock was waited for: the lock protects nothing any more.
+var errMoved = errors.New("lock file was moved")
+
+func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // O_CLOEXEC: no child inherits it
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("lock %s: %w", filepath.Dir(path), ErrNoRecord)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	unlock, err := lockFile(ctx, f, path, wait)
+	if err != nil {
+		return nil, err
+	}
+	if !stillAt(f, path) {
+		unlock()
+		return nil, errMoved
+	}
+	return unlock, nil
+}
+
+// stillAt reports whether path still names the open file.
+func stillAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(path)
+	return err == nil && os.SameFile(open, now)
+}
+
+// lockFile locks f and closes it, by the Unlock or when it fails.
+func lockFile(ctx context.Context, f *os.File, path string, wait bool) (Unlock, error) {
+	unlock := Unlock(sync.OnceFunc(func() {
+		_ = flock.Unlock(f) // the close gives it back too, but for a child between fork and exec
+		_ = f.Close()
+	}))
+	err := flockFile(f, false)
+	if errors.Is(err, flock.ErrHeld) && wait {
+		return waitLock(ctx, f, path, unlock)
+	}
+	if err != nil {
+		f.Close()
+		return nil, lockError(path, err)
+	}
+	return unlock, nil
+}
+
+// waitLock waits in flock(2) itself, so it is woken by the release. When ctx
+// ends first, the thread stays there and gives the lock back as it gets it.
+func waitLock(ctx context.Context, f *os.File, path string, unlock Unlock) (Unlock, error) {
+	got := make(chan error)
+	go func() {
+		err := flockFile(f, true)
+		select {
+		case got <- err:
+		case <-ctx.Done():
+			unlock()
+		}
+	}()
+	select {
+	case err := <-got:
+		if err != nil {
+			f.Close()
+			return nil, lockError(path, err)
+		}
+		return unlock, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("lock %s: another hob holds it: %w", path, context.Cause(ctx))
+	}
+}
+
+func lockError(path string, err error) error {
+	if errors.Is(err, flock.ErrHeld) {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	return fmt.Errorf("lock %s: %w: %w", path, ErrNoLocks, err)
+}

@@ -1,0 +1,159 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// RunDir is runs/<run>, or an ended run's folder in archive/.
+//
+// Readers return ErrNoRecord (wrapped) when the file does not exist and
+// *RecordError when it exists and cannot be trusted. Writers refuse with
+// *RecordError when what is on disk cannot be trusted.
+type RunDir struct {
+	Name  string
+	Path  string
+	store *Store
+	err   error // the name is not valid
+}
+
+func (r *RunDir) file(name string) string { return filepath.Join(r.Path, name) }
+
+// Create makes the folder of the run; it is no error when there is one.
+func (r *RunDir) Create() error {
+	if r.err != nil {
+		return r.err
+	}
+	for _, dir := range []string{r.Path, r.file("tasks")} {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("run %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// Lock waits for run.lock, for one read-modify-write of run.json.
+func (r *RunDir) Lock(ctx context.Context) (Unlock, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return lock(ctx, r.file("run.lock"))
+}
+
+// Read reads run.json.
+func (r *RunDir) Read() (Run, error) {
+	if r.err != nil {
+		return Run{}, r.err
+	}
+	return readRecord(r.file("run.json"), r.owns)
+}
+
+// Write writes run.json. Its run.lock is held by the caller.
+func (r *RunDir) Write(v Run) error {
+	if r.err != nil {
+		return r.err
+	}
+	v.Schema = Schema
+	return writeRecord(r.file("run.json"), v, r.owns, true)
+}
+
+func (r *RunDir) owns(v *Run) error {
+	if v.Name != r.Name {
+		return fmt.Errorf("it is of run %q", v.Name)
+	}
+	return nil
+}
+
+// Tasks lists the names in tasks/, sorted.
+func (r *RunDir) Tasks() ([]string, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return names(r.file("tasks"))
+}
+
+// Task is the folder of one task. A name that ValidName refuses makes every
+// method of the result fail, as with Store.Run.
+func (r *RunDir) Task(name string) *TaskDir {
+	t := &TaskDir{Run: r.Name, Name: name, err: r.err}
+	if t.err == nil && !ValidName(name) {
+		t.err = fmt.Errorf("task %q: %w", name, ErrBadName)
+	}
+	if t.err == nil {
+		t.Path = filepath.Join(r.Path, "tasks", name)
+	}
+	return t
+}
+
+const archiveStamp = "20060102T150405Z"
+
+// Archive moves the run to archive/<run>-<time> and returns where it is then.
+// The caller holds run.lock and the op.lock of every task.
+func (r *RunDir) Archive() (string, error) {
+	if r.err != nil {
+		return "", r.err
+	}
+	base := filepath.Join(r.store.archive(), r.Name+"-"+time.Now().UTC().Format(archiveStamp))
+	to := base
+	for n := 2; ; n++ {
+		_, err := os.Lstat(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("archive run %s: %w", r.Name, err)
+		}
+		to = fmt.Sprintf("%s.%d", base, n)
+	}
+	if err := os.Rename(r.Path, to); err != nil {
+		return "", fmt.Errorf("archive run %s: %w", r.Name, err)
+	}
+	if err := errors.Join(syncDir(r.store.archive()), syncDir(r.store.runs())); err != nil {
+		return to, fmt.Errorf("archive run %s: %w", r.Name, err)
+	}
+	return to, nil
+}
+
+// splitArchived takes the name of a folder in archive/ apart. A second run
+// archived in the same second has ".2" after the time.
+func splitArchived(name string) (run, stamp string, ok bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return "", "", false
+	}
+	run, stamp = name[:i], name[i+1:]
+	day, _, _ := strings.Cut(stamp, ".")
+	_, err := time.Parse(archiveStamp, day)
+	return run, stamp, err == nil && ValidName(run)
+}
+
+// archiveTime is when an archived run was archived, as text that sorts.
+func archiveTime(r *RunDir) string {
+	_, stamp, _ := splitArchived(filepath.Base(r.Path))
+	return stamp
+}
+
+// Remove deletes the run's folder with all in it. It is first renamed, so that a
+// removal that was cut leaves nothing that looks like a run.
+func (r *RunDir) Remove() error {
+	if r.err != nil {
+		return r.err
+	}
+	to := filepath.Join(filepath.Dir(r.Path), ".removed-"+filepath.Base(r.Path))
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("remove run %s: %w", r.Name, err)
+	}
+	if err := os.Rename(r.Path, to); err != nil {
+		return fmt.Errorf("remove run %s: %w", r.Name, err)
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("remove run %s: %w", r.Name, err)
+	}
+	return syncDir(filepath.Dir(r.Path))
+}

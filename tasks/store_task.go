@@ -1,0 +1,187 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"hob/sweep"
+)
+
+// TaskDir is runs/<run>/tasks/<task>. Its readers and writers keep the rules of RunDir.
+type TaskDir struct {
+	Run, Name string
+	Path      string
+	err       error // the name is not valid
+}
+
+// reserveBytes are kept on disk for the records of a stop, so that a disk that
+// fills up while a task runs does not leave its capture nowhere to go.
+const reserveBytes = 64 << 10
+
+func (t *TaskDir) file(name string) string { return filepath.Join(t.Path, name) }
+
+// Create makes the folder of the task, with room for a capture.
+func (t *TaskDir) Create() error {
+	if t.err != nil {
+		return t.err
+	}
+	if err := makeDir(t.Path); err != nil {
+		return fmt.Errorf("task %s/%s: %w", t.Run, t.Name, err)
+	}
+	if fi, err := os.Lstat(t.file(".reserve")); err == nil && fi.Size() == reserveBytes {
+		return nil
+	}
+	return replaceFile(t.file(".reserve"), make([]byte, reserveBytes), false)
+}
+
+// Lock waits for op.lock, held through a start, stop or restart of the task.
+func (t *TaskDir) Lock(ctx context.Context) (Unlock, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	return lock(ctx, t.file("op.lock"))
+}
+
+// TryLock takes op.lock if nobody holds it; ok is false when somebody does.
+func (t *TaskDir) TryLock() (unlock Unlock, ok bool, err error) {
+	if t.err != nil {
+		return nil, false, t.err
+	}
+	return tryLock(t.file("op.lock"))
+}
+
+// ReadTask reads task.json.
+func (t *TaskDir) ReadTask() (Task, error) {
+	return read(t, "task.json", func(v *Task) error { return t.owns(v.Run, v.Task) })
+}
+
+// WriteTask writes task.json. Only the holder of op.lock does.
+func (t *TaskDir) WriteTask(v Task) error {
+	v.Schema = Schema
+	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, true)
+}
+
+// ReadSpec reads spec.json.
+func (t *TaskDir) ReadSpec() (Spec, error) {
+	return read(t, "spec.json", func(v *Spec) error { return t.owns(v.Run, v.Task) })
+}
+
+// WriteSpec writes spec.json. Only the holder of op.lock does.
+func (t *TaskDir) WriteSpec(v Spec) error {
+	v.Schema = Schema
+	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, true)
+}
+
+// ReadKeeper reads keeper.json.
+func (t *TaskDir) ReadKeeper() (Keeper, error) { return read[Keeper](t, "keeper.json", nil) }
+
+// WriteKeeper writes keeper.json. Only the task's keeper does.
+func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, true) }
+
+// writeKeeper without durable is for what changes often and matters little.
+func (t *TaskDir) writeKeeper(v Keeper, durable bool) error {
+	v.Schema = Schema
+	return write(t, "keeper.json", v, nil, durable)
+}
+
+// ReadExit reads exit.json.
+func (t *TaskDir) ReadExit() (Exit, error) { return read[Exit](t, "exit.json", nil) }
+
+// WriteExit writes exit.json. Only the task's keeper does.
+func (t *TaskDir) WriteExit(v Exit) error {
+	v.Schema = Schema
+	return t.reserved(func() error { return write(t, "exit.json", v, nil, true) })
+}
+
+// ReadReport reads report.json, the last sweep.
+func (t *TaskDir) ReadReport() (sweep.Report, error) {
+	return read(t, "report.json", func(v *sweep.Report) error { return t.owns(v.Run, v.Task) })
+}
+
+// WriteReport writes report.json. Only the holder of op.lock does.
+func (t *TaskDir) WriteReport(v sweep.Report) error {
+	v.Schema = Schema
+	return t.reserved(func() error {
+		return write(t, "report.json", v, func(v *sweep.Report) error { return t.owns(v.Run, v.Task) }, true)
+	})
+}
+
+// ReadStop reads stop.json.
+func (t *TaskDir) ReadStop() (StopRequest, error) { return read[StopRequest](t, "stop.json", nil) }
+
+// WriteStop writes stop.json, for the keeper to find when TERM reaches it.
+func (t *TaskDir) WriteStop(v StopRequest) error {
+	v.Schema = Schema
+	return write(t, "stop.json", v, nil, true)
+}
+
+// LogPath is where the task's log is.
+func (t *TaskDir) LogPath() string { return t.file("log") }
+
+// SpecPath is the argument of `hob keeper`.
+func (t *TaskDir) SpecPath() string { return t.file("spec.json") }
+
+func read[T any](t *TaskDir, name string, belongs func(*T) error) (T, error) {
+	if t.err != nil {
+		return *new(T), t.err
+	}
+	return readRecord(t.file(name), belongs)
+}
+
+func write[T any](t *TaskDir, name string, v T, belongs func(*T) error, durable bool) error {
+	if t.err != nil {
+		return t.err
+	}
+	return writeRecord(t.file(name), v, belongs, durable)
+}
+
+// owns says what is wrong with a record that names another run or task.
+func (t *TaskDir) owns(run, task string) error {
+	if run != t.Run || task != t.Name {
+		return fmt.Errorf("it is of task %s/%s", run, task)
+	}
+	return nil
+}
+
+// reserved runs a write again, with the reserve given up, when the disk is full.
+func (t *TaskDir) reserved(write func() error) error {
+	err := write()
+	if !noSpace(err) {
+		return err
+	}
+	if rm := os.Remove(t.file(".reserve")); rm != nil {
+		return err
+	}
+	return write()
+}
+
+// forget removes records of an earlier start. A record that is not there is no error.
+func (t *TaskDir) forget(names ...string) error {
+	for _, name := range names {
+		if err := os.Remove(t.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("task %s/%s: %w", t.Run, t.Name, err)
+		}
+	}
+	return nil
+}
+
+// taskOfSpec finds the folders that a spec's path (…/runs/RUN/tasks/TASK/spec.json) is in.
+func taskOfSpec(path string) (*RunDir, *TaskDir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("spec %s: %w", path, err)
+	}
+	task := filepath.Dir(abs)
+	run := filepath.Dir(filepath.Dir(task))
+	s := &Store{Home: filepath.Dir(filepath.Dir(run))}
+	r := s.Run(filepath.Base(run))
+	t := r.Task(filepath.Base(task))
+	if t.err == nil && t.SpecPath() != abs {
+		return nil, nil, fmt.Errorf("spec %s: not in a task's folder (runs/RUN/tasks/TASK/spec.json)", path)
+	}
+	return r, t, t.err
+}
