@@ -61,6 +61,9 @@ type Ref struct {
 	Start      Token     `json:"start"`       //
 	UID        *int      `json:"uid"`         // real uid when recorded; null when unknown
 	RecordedAt time.Time `json:"recorded_at"` // RFC 3339; for people, never compared
+
+	bad string // why the stored text cannot be one that hob wrote; "" for a good one
+	raw string // that text, to be written back as it was
 }
 
 // Finding is what a look at a Ref or a Handle found.
@@ -79,21 +82,27 @@ type Host interface {
 	// Facts describes the host and the namespaces that the caller sees it from.
 	Facts() Facts
 	// Snapshot lists all processes in one pass. An error means no view at all;
-	// rows that could not be read are named in Table.Unreadable.
+	// rows that could not be read are named in Table.Unreadable. A listing without
+	// our own pid is an error too (with the Table, for a report).
 	Snapshot(ctx context.Context, want Field) (*Table, error)
 	// Children returns the pids of the living and dead-but-unreaped children of
-	// every thread of pid. ErrUnsupported means that only Snapshot can tell.
+	// every thread of pid, sorted. ErrUnsupported means that only Snapshot can
+	// tell; ErrGone that pid has been reaped; ErrUnverifiable that it could not look.
 	Children(pid int) ([]int, error)
 	// Open pins whatever process has the number now. It errors with ErrGone
 	// (also for a number that is a thread of another process) or
-	// ErrUnverifiable. The caller decides by evidence whether it is ours.
+	// ErrUnverifiable. A zombie can still be opened (its Ref can still be taken,
+	// its Verify says Gone). The caller decides by evidence whether it is ours.
 	Open(pid int) (Handle, error)
 	// Verify looks at a recorded process. The Handle is not nil exactly when
 	// the verdict is Owned; the caller closes it.
 	Verify(ref Ref) (Handle, Finding)
 	// Wait blocks until at least one of the processes has exited (zombies
 	// have), the deadline has passed (zero: none), or ctx is done. It is woken
-	// by the kernel (poll on pidfds, kqueue NOTE_EXIT) wherever there is one.
+	// by the kernel (poll on pidfds, kqueue NOTE_EXIT) wherever there is one;
+	// for handles without a pin on Linux it looks again every 20 ms. It returns nil
+	// for an exit and for the deadline (the caller looks which), ctx.Err() when ctx
+	// is done, and another error when it could not wait at all.
 	Wait(ctx context.Context, hs []Handle, deadline time.Time) error
 	// Now is the host's clock, so that a simulated host can have its own.
 	Now() time.Time

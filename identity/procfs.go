@@ -1,0 +1,220 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strconv"
+)
+
+// Parsers of procfs text (proc(5)). They carry no build tag, so that they are
+// tested on every system.
+
+// errMalformed means that a kernel's text was not as documented: torn, cut, or
+// from something that only looks like procfs.
+var errMalformed = errors.New("malformed")
+
+// pfKthread is PF_KTHREAD of include/linux/sched.h, in field 9 of stat.
+const pfKthread = 0x00200000
+
+// statLine is what hob needs of /proc/PID/stat.
+type statLine struct {
+	pid, ppid, pgid, sid, tty, threads int
+	comm                               []byte // aliases the parsed text
+	state                              State
+	flags, start                       uint64
+	rss                                int64 // pages
+}
+
+// parseStat parses /proc/PID/stat up to field 24. The name in field 2 may hold
+// spaces, newlines and parentheses, so it ends at the *last* one.
+func parseStat(text []byte) (s statLine, err error) {
+	open := bytes.IndexByte(text, '(')
+	end := bytes.LastIndexByte(text, ')')
+	if open < 2 || end < open || end+4 > len(text) || text[open-1] != ' ' || text[end+1] != ' ' {
+		return s, errMalformed
+	}
+	pid, ok := decimal(text[:open-1])
+	if !ok || pid < 1 || text[end+3] != ' ' {
+		return s, errMalformed
+	}
+	s.pid, s.comm, s.state = int(pid), text[open+1:end], State(text[end+2])
+	return s, s.numbers(text[end+4:])
+}
+
+// numbers takes the fields after the state letter: 4 (ppid) to 24 (rss).
+func (s *statLine) numbers(text []byte) error {
+	var f [21]int64
+	for i := range f {
+		sp := bytes.IndexAny(text, " \n")
+		if sp < 0 { // a field without an end may have been cut
+			return errMalformed
+		}
+		n, ok := decimal(text[:sp])
+		if !ok && (i == 20 || !isDecimal(text[:sp])) { // vsize and others may pass 63 bits
+			return errMalformed
+		}
+		f[i], text = n, text[sp+1:]
+	}
+	s.ppid, s.pgid, s.sid, s.tty = int(f[0]), int(f[1]), int(f[2]), int(int32(f[3]))
+	s.flags, s.threads, s.start, s.rss = uint64(f[5]), int(f[16]), uint64(f[18]), f[20]
+	if f[0] < 0 || f[16] < 0 || f[18] < 0 {
+		return errMalformed
+	}
+	return nil
+}
+
+// decimal is strconv.ParseInt for a byte slice, without an allocation.
+func decimal(b []byte) (n int64, ok bool) {
+	neg := len(b) > 1 && b[0] == '-'
+	if neg {
+		b = b[1:]
+	}
+	if len(b) == 0 || len(b) > 19 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+		if n < 0 {
+			return 0, false
+		}
+	}
+	if neg {
+		n = -n
+	}
+	return n, true
+}
+
+func isDecimal(b []byte) bool {
+	_, err := strconv.ParseUint(string(b), 10, 64)
+	return err == nil
+}
+
+// statusFile is what hob needs of /proc/PID/status.
+type statusFile struct {
+	tgid   int
+	uid    int // real
+	nspid  int // how many numbers NSpid has: one when procfs is of the process's own pid namespace
+	sigIgn uint64
+	capEff uint64
+	gids   []int
+}
+
+// parseStatus parses /proc/PID/status. Names in its first line are escaped by
+// the kernel, so lines can be trusted to be lines.
+func parseStatus(text []byte) (s statusFile, err error) {
+	s.tgid, s.uid = -1, -1
+	for len(text) > 0 {
+		line := text
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			line, text = text[:i], text[i+1:]
+		} else {
+			text = nil
+		}
+		key, value, ok := bytes.Cut(line, []byte(":"))
+		if ok {
+			s.field(string(key), bytes.TrimSpace(value))
+		}
+	}
+	if s.tgid < 1 || s.uid < 0 {
+		return s, errMalformed
+	}
+	return s, nil
+}
+
+func (s *statusFile) field(key string, value []byte) {
+	switch key {
+	case "Tgid":
+		s.tgid = firstInt(value)
+	case "Uid":
+		s.uid = firstInt(value)
+	case "NSpid":
+		s.nspid = len(bytes.Fields(value))
+	case "SigIgn":
+		s.sigIgn, _ = strconv.ParseUint(string(value), 16, 64)
+	case "CapEff":
+		s.capEff, _ = strconv.ParseUint(string(value), 16, 64)
+	case "Groups":
+		for _, g := range bytes.Fields(value) {
+			s.gids = append(s.gids, firstInt(g))
+		}
+	}
+}
+
+// firstInt is the first number of a line, -1 when there is none that an int
+// of 32 bits holds (uids go up to 2³²-2).
+func firstInt(b []byte) int {
+	f := bytes.Fields(b)
+	if len(f) == 0 {
+		return -1
+	}
+	n, ok := decimal(f[0])
+	if !ok || n < 0 || n > 1<<32-1 || uint64(n) > uint64(^uint(0)>>1) {
+		return -1
+	}
+	return int(n)
+}
+
+// parsePids parses a list of pids as in /proc/PID/task/TID/children.
+func parsePids(text []byte, into []int) ([]int, error) {
+	for _, f := range bytes.Fields(text) {
+		n, ok := decimal(f)
+		if !ok || n < 1 || n > 1<<31-1 {
+			return into, errMalformed
+		}
+		into = append(into, int(n))
+	}
+	return into, nil
+}
+
+// splitNul splits the NUL-ended texts of cmdline and environ.
+func splitNul(text []byte) []string {
+	text = bytes.TrimSuffix(text, []byte{0})
+	if len(text) == 0 {
+		return nil
+	}
+	parts := bytes.Split(text, []byte{0})
+	out := make([]string, len(parts))
+	for i, p := range parts {
+		out[i] = string(p)
+	}
+	return out
+}
+
+// parseCgroup takes the path of the unified hierarchy ("0::/path") from
+// /proc/PID/cgroup, or, on a host with version 1 only, the whole text.
+func parseCgroup(text []byte) string {
+	for line := range bytes.Lines(text) {
+		if path, ok := bytes.CutPrefix(line, []byte("0::")); ok {
+			return string(bytes.TrimSuffix(path, []byte("\n")))
+		}
+	}
+	return string(bytes.TrimSpace(text))
+}
+
+// eachDirent calls f with every all-digit name in a buffer of linux_dirent64
+// (getdents64(2)): the pids of /proc, the threads of /proc/PID/task.
+func eachDirent(buf []byte, f func(n int)) error {
+	const header = 19 // d_ino, d_off, d_reclen, d_type
+	for len(buf) > 0 {
+		if len(buf) < header {
+			return errMalformed
+		}
+		length := int(binary.NativeEndian.Uint16(buf[16:18]))
+		if length < header || length > len(buf) {
+			return errMalformed
+		}
+		name := buf[header:length]
+		if i := bytes.IndexByte(name, 0); i >= 0 {
+			name = name[:i]
+		}
+		if n, ok := decimal(name); ok && n > 0 && n <= 1<<31-1 {
+			f(int(n))
+		}
+		buf = buf[length:]
+	}
+	return nil
+}

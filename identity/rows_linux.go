@@ -1,0 +1,148 @@
+package identity
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pageSize turns field 24 of stat into bytes.
+var pageSize = int64(os.Getpagesize())
+
+// maxProcFile bounds what is read of one file of procfs. Arguments and
+// environment end at a quarter of the stack limit, usually 2 MiB.
+const maxProcFile = 16 << 20
+
+// buffers are reused between reads, so that a look costs no garbage.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
+
+// withFile reads a file of procfs whole and hands it to use, which must not
+// keep it.
+func withFile(path string, use func(text []byte) error) error {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	fd, err := openRetry(unix.AT_FDCWD, path, unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	text, err := readAll(fd, (*buf)[:0])
+	_ = unix.Close(fd)
+	*buf = text[:0]
+	if err != nil {
+		return &os.PathError{Op: "read", Path: path, Err: err}
+	}
+	return use(text)
+}
+
+// readAll reads to the end of a descriptor, growing buf.
+func readAll(fd int, buf []byte) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return buf, err
+		case n == 0:
+			return buf, nil
+		}
+		if buf = buf[:len(buf)+n]; len(buf) > maxProcFile {
+			return buf, unix.EFBIG
+		}
+	}
+}
+
+func readStatus(dir string) (s statusFile, err error) {
+	err = withFile(dir+"/status", func(text []byte) error {
+		s, err = parseStatus(text)
+		return err
+	})
+	return s, err
+}
+
+// readRow reads one process. dir ends with a slash.
+func readRow(dir string, pid int, want Field) (p Process, err error) {
+	err = withFile(dir+"stat", func(text []byte) error {
+		s, err := parseStat(text)
+		if err == nil && s.pid != pid {
+			err = errMalformed
+		}
+		if err == nil {
+			p = s.process(string(s.comm), token("linux", s.start))
+		}
+		return err
+	})
+	if err == nil && want != 0 {
+		addFields(&p, dir, want)
+	}
+	return p, err
+}
+
+func (s *statLine) process(comm string, start Token) Process {
+	return Process{
+		PID: s.pid, PPID: s.ppid, PGID: s.pgid, SID: s.sid, TTY: s.tty,
+		Comm: comm, State: s.state, Threads: s.threads, Start: start,
+		RSS: s.rss * pageSize, Kernel: s.flags&pfKthread != 0, UID: -1,
+	}
+}
+
+// addFields reads what was asked for beyond stat, and notes what it could not read.
+func addFields(p *Process, dir string, want Field) {
+	if want&(WantUser|WantSignals) != 0 {
+		if s, err := readStatus(dir[:len(dir)-1]); err != nil {
+			p.Missing |= want & (WantUser | WantSignals)
+		} else {
+			p.UID, p.SigIgn = s.uid, s.sigIgn
+		}
+	}
+	p.text(dir+"cmdline", want&WantArgs, func(b []byte) { p.Args = splitNul(b) })
+	p.text(dir+"environ", want&WantEnviron, func(b []byte) { p.Environ = splitNul(b) })
+	p.text(dir+"cgroup", want&WantCgroup, func(b []byte) { p.Cgroup = parseCgroup(b) })
+	p.text(dir+"wchan", want&WantWchan, func(b []byte) { p.Wchan = parseWchan(b) })
+	if want&WantStarted != 0 {
+		p.Started = startedAt(p.Start)
+	}
+	if want&WantCwd != 0 {
+		cwd, err := os.Readlink(dir + "cwd")
+		if p.Cwd = cwd; err != nil {
+			p.Missing |= WantCwd
+		}
+	}
+}
+
+// startedAt turns ticks since boot into the wall clock of now. It moves with the
+// clock, so it is for people only. Ticks are of 10 ms on every Linux that Go
+// runs on (USER_HZ, times(2)).
+func startedAt(start Token) time.Time {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}
+	}
+	age := time.Duration(up.Nano()) - time.Duration(tokenNumber(start))*10*time.Millisecond
+	return time.Now().Add(-age).Round(0)
+}
+
+// text reads one file if it was asked for.
+func (p *Process) text(path string, field Field, take func([]byte)) {
+	if field == 0 {
+		return
+	}
+	if err := withFile(path, func(b []byte) error { take(b); return nil }); err != nil {
+		p.Missing |= field
+	}
+}
+
+// parseWchan: "0" stands for a process that runs, and for one that the reader
+// may not trace.
+func parseWchan(b []byte) string {
+	if s := string(b); s != "0" {
+		return s
+	}
+	return ""
+}

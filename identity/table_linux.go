@@ -1,0 +1,176 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Snapshot lists all processes in one pass over /proc by its descriptor. A
+// process that is born or ends during the pass may or may not be in it.
+func (l *local) Snapshot(ctx context.Context, want Field) (*Table, error) {
+	if !l.facts.Procfs {
+		return nil, fmt.Errorf("list processes: %w: %w", ErrUnverifiable, errNoProcfs)
+	}
+	s := scan{kernel: l.kernel, want: want, table: &Table{Procs: make([]Process, 0, l.lastCount.Load()+64)}}
+	if err := s.run(ctx); err != nil {
+		return nil, fmt.Errorf("list processes: %w: %w", ErrUnverifiable, err)
+	}
+	l.lastCount.Store(int64(len(s.table.Procs)))
+	s.table.Hidden = procHidesOthers()
+	if !s.table.SawSelf {
+		return s.table, fmt.Errorf("list processes: %w: the listing does not hold our own pid", ErrUnverifiable)
+	}
+	return s.table, nil
+}
+
+// scan is one pass. Its buffers serve all rows.
+type scan struct {
+	kernel linuxKernel
+	want   Field
+	table  *Table
+	dir    int
+	self   int
+	name   [24]byte
+	stat   [1024]byte // the first 24 fields of stat need less than 600
+	texts  arena
+}
+
+func (s *scan) run(ctx context.Context) error {
+	dir, err := openRetry(unix.AT_FDCWD, "/proc", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	s.dir, s.self = dir, os.Getpid()
+	buf := make([]byte, 32<<10)
+	for ctx.Err() == nil {
+		n, err := unix.Getdents(dir, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := eachDirent(buf[:n], s.row); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// row reads one process. One that has ended since it was listed is no row; one
+// that is there and cannot be read is named.
+func (s *scan) row(pid int) {
+	text, err := s.readStat(pid)
+	var line statLine
+	if err == nil {
+		if line, err = parseStat(text); errors.Is(err, errMalformed) {
+			if text, err = s.readStat(pid); err == nil {
+				line, err = parseStat(text)
+			}
+		}
+	}
+	switch {
+	case err == nil && line.pid == pid:
+		s.add(&line)
+	case err == nil:
+		s.table.Unreadable = append(s.table.Unreadable, Unreadable{pid, errMalformed})
+	case !absent(err):
+		s.table.Unreadable = append(s.table.Unreadable, Unreadable{pid, err})
+	}
+}
+
+func (s *scan) add(line *statLine) {
+	if line.pid == s.self {
+		s.table.SawSelf = true
+	}
+	p := line.process(s.texts.bytes(line.comm), s.texts.token(line.start))
+	if s.want != 0 {
+		addFields(&p, procPath(p.PID)+"/", s.want)
+		if s.want&WantPidfs != 0 {
+			s.kernel.addPidfs(&p)
+		}
+		if s.replaced(&p) {
+			return
+		}
+	}
+	s.table.Procs = append(s.table.Procs, p)
+}
+
+// replaced reports whether the number changed hands between the stat line and
+// the other files: then the row would be of two processes. It is read once more,
+// and given up as ended if that happens again.
+func (s *scan) replaced(p *Process) bool {
+	text, err := s.readStat(p.PID)
+	if err != nil {
+		return absent(err)
+	}
+	line, err := parseStat(text)
+	return err != nil || line.start != tokenNumber(p.Start)
+}
+
+func tokenNumber(t Token) uint64 {
+	n, _ := strconv.ParseUint(string(t[len("linux:"):]), 10, 64)
+	return n
+}
+
+// readStat reads "<pid>/stat" relative to the directory. It makes the system
+// calls itself: the wrappers of x/sys copy every path to the heap.
+func (s *scan) readStat(pid int) ([]byte, error) {
+	name := append(strconv.AppendInt(s.name[:0], int64(pid), 10), "/stat\x00"...)
+	fd, errno := sysOpenat(s.dir, &name[0])
+	if errno != 0 {
+		return nil, errno
+	}
+	n, errno := sysRead(fd, s.stat[:])
+	_ = unix.Close(fd)
+	if errno != 0 {
+		return nil, errno
+	}
+	return s.stat[:n], nil
+}
+
+func sysOpenat(dir int, path *byte) (int, unix.Errno) {
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(path)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+		if errno != unix.EINTR {
+			return int(fd), errno
+		}
+	}
+}
+
+func sysRead(fd int, buf []byte) (int, unix.Errno) {
+	for {
+		n, _, errno := unix.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+		if errno != unix.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// arena holds the short texts of many rows in few allocations.
+type arena struct{ free []byte }
+
+func (a *arena) bytes(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if len(a.free) < len(b) {
+		a.free = make([]byte, max(4096, len(b)))
+	}
+	n := copy(a.free, b)
+	out := unsafe.String(&a.free[0], n) // written once: the rest of the block is handed out elsewhere
+	a.free = a.free[n:]
+	return out
+}
+
+func (a *arena) token(start uint64) Token {
+	var b [32]byte
+	return Token(a.bytes(strconv.AppendUint(append(b[:0], "linux:"...), start, 10)))
+}
