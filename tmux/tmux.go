@@ -1,16 +1,23 @@
 // Package tmux drives hob's own tmux server: sessions, windows, panes, targets.
 // It never touches the user's server or configuration, and acts only on ids.
+//
+// Every command is one run of the tmux program with `-S SOCKET -f /dev/null`, an
+// environment of its own (a server keeps its first client's for life), a
+// deadline, and tmux's own words kept in [Error]. Exit code 0 proves nothing
+// here: some tmux versions answer 0 when the socket's folder is missing or the
+// target is gone, so whatever must have happened has to print its ids.
+//
+// Ids restart with a new server. Whoever writes a pane down writes the server's
+// process down with it, and checks that before acting on the id.
 package tmux
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 )
-
-// MinVersion is the oldest tmux that hob works with.
-const MinVersion = "3.2"
 
 // Errors, to be matched with errors.Is.
 var (
@@ -18,7 +25,15 @@ var (
 	ErrTooOld     = errors.New("tmux is too old")
 	ErrNoServer   = errors.New("no tmux server on the socket")
 	ErrNoTarget   = errors.New("no such tmux session, window or pane")
+	ErrOther      = errors.New("the tmux id belongs to another pane now")
+	ErrExists     = errors.New("a tmux session has this name")
+	ErrName       = errors.New("not usable as a tmux name or id")
 	ErrSocketPath = errors.New("socket path cannot be used")
+	ErrMismatch   = errors.New("the tmux server is of another version than the tmux program")
+	// ErrLost is a connection that broke while the server may be well: a client
+	// up to 3.5a says "server exited unexpectedly" of a healthy server from 3.6
+	// on. It never means that there is no server.
+	ErrLost = errors.New("the connection to the tmux server was lost")
 )
 
 // Error is a tmux command that failed, with tmux's own words.
@@ -28,11 +43,32 @@ type Error struct {
 	Err    error // cause: one of the errors above, a context error, or *exec.ExitError
 }
 
+// Error names the commands, the cause and what tmux said. The arguments stay in
+// Args: in a line for people they would hide the words that matter.
 func (e *Error) Error() string {
-	return fmt.Sprintf("tmux %s: %s: %v", strings.Join(e.Args, " "), strings.TrimSpace(e.Stderr), e.Err)
+	said := strings.TrimSpace(e.Stderr)
+	if said == "" {
+		return fmt.Sprintf("tmux %s: %v", e.verb(), e.Err)
+	}
+	return fmt.Sprintf("tmux %s: %v (tmux: %s)", e.verb(), e.Err, said)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// verb is the last command of the sequence, the one that the others prepare.
+func (e *Error) verb() string {
+	verb, start := "", true
+	for _, a := range e.Args {
+		if a == "--" {
+			break
+		}
+		if start {
+			verb = a
+		}
+		start = a == ";"
+	}
+	return verb
+}
 
 // Server is the tmux server on one socket; it may not be running.
 type Server struct {
@@ -41,58 +77,32 @@ type Server struct {
 }
 
 // New checks the tmux program (present, ≥ MinVersion) and the socket path
-// (≤ 100 bytes, in a folder that is 0700 and ours). It starts nothing.
-func New(ctx context.Context, socket string) (*Server, error) { panic("not written yet") }
-
-// DefaultSocket is where the server of a state folder listens:
-// $XDG_RUNTIME_DIR/hob/<hash>.sock, else hob-<uid>/<hash>.sock in the temp folder.
-func DefaultSocket(home string, getenv func(string) string) (string, error) { panic("not written yet") }
-
-// Spawn says what pane to make.
-type Spawn struct {
-	Session string   // its name, if the session is to be made; else its id "$3"
-	New     bool     // make the session
-	Window  string   // name of a new window; or, with Split, the id "@4" or pane id "%7" to split
-	Split   bool     // split Window instead of making one
-	Dir     string   // "" is "/": the keeper changes to the task's folder itself
-	Argv    []string // at least two elements, executed as they are
-	Width   int      // 0: 200
-	Height  int      // 0: 50
+// (≤ 100 bytes, in a folder that is 0700 and ours; a missing folder is made).
+// It starts nothing. Whoever makes panes begins here.
+func New(ctx context.Context, socket string) (*Server, error) {
+	s, err := Open(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFolder(socket); err != nil {
+		return nil, err
+	}
+	v, err := programVersion(ctx, s.Bin)
+	if err != nil {
+		return nil, err
+	}
+	return s, v.check(s.Bin)
 }
 
-// Pane is one pane as tmux describes it.
-type Pane struct {
-	ServerPID   int
-	Session     string // "$3"
-	SessionName string
-	Window      string // "@4"
-	WindowName  string
-	ID          string // "%7"
-	PID         int    // of the pane's first process; stale when Dead
-	TTY         string
-	Dead        bool
-	DeadStatus  *int   // null when tmux does not know
-	DeadSignal  string // "" when it does not know
-}
-
-// Spawn makes a pane in one tmux invocation (server options, session or window,
-// ids printed), starting the server when there is none.
-func (s *Server) Spawn(ctx context.Context, r Spawn) (Pane, error) { panic("not written yet") }
-
-// Panes lists every pane of the server. ErrNoServer when none runs.
-func (s *Server) Panes(ctx context.Context) ([]Pane, error) { panic("not written yet") }
-
-// PID is the server's process id. ErrNoServer when none runs.
-func (s *Server) PID(ctx context.Context) (int, error) { panic("not written yet") }
-
-// KillPane kills the pane with this id ("%7"). ErrNoTarget when there is none.
-func (s *Server) KillPane(ctx context.Context, id string) error { panic("not written yet") }
-
-// KillServer ends the server and waits until its socket answers no more.
-func (s *Server) KillServer(ctx context.Context) error { panic("not written yet") }
-
-// AttachArgs is the argv (and the environment changes) with which a terminal
-// attaches to a pane: attach-session, or switch-client when it is already a client of this server.
-func (s *Server) AttachArgs(pane Pane, insideTMUX string) (argv []string, unset []string) {
-	panic("not written yet")
+// Open is New for those who only look at or end what is there: it makes no
+// folder and does not run the program to ask its version.
+func Open(socket string) (*Server, error) {
+	bin, err := exec.LookPath("tmux")
+	if err != nil {
+		return nil, fmt.Errorf("%w: looked for tmux on PATH (%v); install tmux %s or newer", ErrNoTmux, err, MinVersion)
+	}
+	if err := checkSocket(socket); err != nil {
+		return nil, err
+	}
+	return &Server{Socket: socket, Bin: bin}, nil
 }

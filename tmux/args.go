@@ -1,0 +1,54 @@
+package tmux
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// name is what hob lets be a session's or a window's name. Everything that some
+// tmux version rewrites ("." and ":" become "_", so two names become one),
+// expands ("#{…}", or "#(…)", which runs a program), or takes for something
+// else ("$1", "@1", "%1", "=x", "-x", "x*") is left out.
+var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$`)
+
+var (
+	sessionID = regexp.MustCompile(`^\$[0-9]+$`)
+	windowID  = regexp.MustCompile(`^@[0-9]+$`)
+	paneID    = regexp.MustCompile(`^%[0-9]+$`)
+)
+
+// checkName refuses names that would not come out of tmux as they went in.
+func checkName(what, s string) error {
+	if !name.MatchString(s) {
+		return fmt.Errorf("%w: %s %q: letters, digits, - and _ only", ErrName, what, s)
+	}
+	return nil
+}
+
+// checkID refuses whatever is not an id, since tmux would resolve it as a name,
+// by prefix and by pattern, and find another target.
+func checkID(what string, id *regexp.Regexp, s string) error {
+	if !id.MatchString(s) {
+		return fmt.Errorf("%w: %s %q is no tmux id", ErrName, what, s)
+	}
+	return nil
+}
+
+// literal escapes an argument for the command line of the tmux program. Of all
+// characters only a ";" at the very end means something there: it ends the
+// command, and what follows would be run as another tmux command.
+func literal(arg string) string {
+	if head, ok := strings.CutSuffix(arg, ";"); ok {
+		return head + `\;`
+	}
+	return arg
+}
+
+func literals(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = literal(a)
+	}
+	return out
+}

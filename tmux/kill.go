@@ -1,0 +1,98 @@
+package tmux
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// KillPane kills the pane with this id ("%7"). ErrNoTarget when there is none.
+func (s *Server) KillPane(ctx context.Context, id string) error {
+	if err := checkID("pane", paneID, id); err != nil {
+		return err
+	}
+	_, err := s.run(ctx, "/", "kill-pane", "-t", id)
+	return err
+}
+
+// KillExactly kills the pane only if, at that moment and inside the server, its
+// id, its first process and the server's own process are the ones in p. So an
+// id that a new server gave to another pane between a look and the kill is
+// safe: ErrOther. ErrNoTarget when there is no such pane.
+func (s *Server) KillExactly(ctx context.Context, p Pane) error {
+	if err := checkID("pane", paneID, p.ID); err != nil {
+		return err
+	}
+	same := fmt.Sprintf("#{&&:#{==:#{pane_id},%s},#{&&:#{==:#{pane_pid},%d},#{==:#{pid},%d}}}", p.ID, p.PID, p.ServerPID)
+	out, err := s.run(ctx, "/", "if-shell", "-F", "-t", p.ID, same,
+		"display-message -p killed ; kill-pane -t "+p.ID,
+		"display-message -p -t "+p.ID+" 'other #{pane_id}'")
+	if err != nil {
+		return err
+	}
+	return killed(strings.TrimSpace(out), p)
+}
+
+// killed reads the answer of KillExactly. A target that is gone answers with
+// blank fields and exit code 0.
+func killed(answer string, p Pane) error {
+	switch answer {
+	case "killed":
+		return nil
+	case "other " + p.ID:
+		return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrOther)
+	}
+	return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrNoTarget)
+}
+
+// KillSession kills the session with this id ("$3") or exact name. ErrNoTarget
+// when there is none.
+func (s *Server) KillSession(ctx context.Context, target string) error {
+	if !sessionID.MatchString(target) {
+		if err := checkName("session", target); err != nil {
+			return err
+		}
+		target = "=" + target // without it "web" would also be "web-prod"
+	}
+	_, err := s.run(ctx, "/", "kill-session", "-t", target)
+	return err
+}
+
+// KillServer ends the server and waits until its socket answers no more.
+// ErrNoServer when none runs.
+func (s *Server) KillServer(ctx context.Context) error {
+	if _, err := s.run(ctx, "/", "kill-server"); err != nil {
+		return err
+	}
+	return s.waitSocket(ctx, false)
+}
+
+// WaitAnswer waits until a server listens on the socket: for one that was just
+// told (SIGUSR1) to bind a deleted socket file anew.
+func (s *Server) WaitAnswer(ctx context.Context) error { return s.waitSocket(ctx, true) }
+
+// waitSocket dials until the socket answers, or answers no more. tmux leaves the
+// socket file behind and tells nobody when it stops listening, so there is no
+// event to wait for.
+func (s *Server) waitSocket(ctx context.Context, want bool) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
+		if err == nil {
+			conn.Close()
+		}
+		if ctx.Err() == nil && (err == nil) == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the tmux socket %s (listening: %t): %w", s.Socket, want, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

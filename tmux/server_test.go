@@ -1,0 +1,355 @@
+//go:build unix
+
+package tmux_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"hob/tmux"
+	"hob/tmux/tmuxtest"
+)
+
+// tmuxCommand does with the real program what a person could do.
+func tmuxCommand(t *testing.T, s *tmux.Server, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(s.Bin, append([]string{"-u", "-S", s.Socket, "-f", os.DevNull}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("tmux %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// Fault 26: a target is what it says, not what begins like it.
+func TestTargetsMatchNoPrefix(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	web, prod := tmuxtest.Sleeper(t, s, "web"), tmuxtest.Sleeper(t, s, "web-prod")
+	if err := s.KillSession(ctx, "web"); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"web", web.Session, "we", "web-pro"} {
+		if err := s.KillSession(ctx, target); !errors.Is(err, tmux.ErrNoTarget) {
+			t.Errorf("kill of the missing session %q: %v", target, err)
+		}
+	}
+	for _, target := range []string{"we*", "=web-prod", "", "web-prod:", "web.prod", "%0", "@0"} {
+		if err := s.KillSession(ctx, target); !errors.Is(err, tmux.ErrName) {
+			t.Errorf("kill of session %q: %v", target, err)
+		}
+	}
+	if got := tmuxtest.Find(t, s, prod.ID); got == nil || got.Dead {
+		t.Fatalf("web-prod was hit: %+v", got)
+	}
+	for _, id := range []string{"web-prod", "=web-prod", "0", "", "$1", "@1", "%", "%1x", "%1 ", "{last}", "!"} {
+		if err := s.KillPane(ctx, id); !errors.Is(err, tmux.ErrName) {
+			t.Errorf("kill of pane %q: %v", id, err)
+		}
+	}
+	if err := s.KillSession(ctx, prod.Session); err != nil {
+		t.Error(err)
+	}
+	if panes, err := s.Panes(ctx); err != nil || len(panes) != 0 {
+		t.Errorf("a server without sessions: %v, %v", panes, err)
+	}
+	if pid, err := s.PID(ctx); err != nil || pid != web.ServerPID {
+		t.Errorf("it went on running: %d, %v", pid, err)
+	}
+}
+
+func TestKillPane(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	first := tmuxtest.Sleeper(t, s, "kill")
+	var ids []string
+	for range 11 {
+		p, err := s.Spawn(ctx, tmux.Spawn{Session: first.Session, Argv: []string{"sleep", "600"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, p.ID)
+	}
+	if err := s.KillPane(ctx, "%1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.KillPane(ctx, "%1"); !errors.Is(err, tmux.ErrNoTarget) {
+		t.Errorf("the second kill: %v", err)
+	}
+	for _, id := range ids[1:] {
+		if tmuxtest.Find(t, s, id) == nil {
+			t.Errorf("pane %s went with %%1", id)
+		}
+	}
+	if _, err := s.Text(ctx, "%1"); !errors.Is(err, tmux.ErrNoTarget) {
+		t.Errorf("the text of a pane that is gone: %v", err)
+	}
+}
+
+// A new server gives old ids to other panes.
+func TestKillExactly(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	old := tmuxtest.Sleeper(t, s, "first")
+	if err := s.KillServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.KillExactly(ctx, old); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("without a server: %v", err)
+	}
+	p := tmuxtest.Sleeper(t, s, "second")
+	if p.ID != old.ID {
+		t.Fatalf("ids did not restart: %s, %s", old.ID, p.ID)
+	}
+	other := p
+	other.PID++
+	for _, wrong := range []tmux.Pane{old, other} {
+		if err := s.KillExactly(ctx, wrong); !errors.Is(err, tmux.ErrOther) {
+			t.Errorf("kill of %+v while %+v has its id: %v", wrong, p, err)
+		}
+	}
+	missing := p
+	missing.ID = "%99"
+	if err := s.KillExactly(ctx, missing); !errors.Is(err, tmux.ErrNoTarget) {
+		t.Errorf("kill of a pane that was never there: %v", err)
+	}
+	if tmuxtest.Find(t, s, p.ID) == nil {
+		t.Fatal("a stranger's pane was killed")
+	}
+	if err := s.KillExactly(ctx, p); err != nil {
+		t.Error(err)
+	}
+	if tmuxtest.Find(t, s, p.ID) != nil {
+		t.Error("the pane is still there")
+	}
+}
+
+func TestKillServer(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	if err := s.KillServer(ctx); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("without a server: %v", err)
+	}
+	for range 3 { // a start right after the end must not meet the old one
+		p := tmuxtest.Sleeper(t, s, "again")
+		if err := s.KillServer(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Panes(ctx); !errors.Is(err, tmux.ErrNoServer) {
+			t.Errorf("after the end of server %d: %v", p.ServerPID, err)
+		}
+	}
+}
+
+// A server that was killed leaves its socket file; the next start just works.
+func TestStaleSocket(t *testing.T) {
+	s, cmd := tmuxtest.Foreground(t)
+	tmuxtest.Sleeper(t, s, "old")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, err := os.Stat(s.Socket); err != nil {
+		t.Fatalf("no stale socket to test with: %v", err)
+	}
+	if _, err := s.Panes(t.Context()); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("panes of a killed server: %v", err)
+	}
+	if p := tmuxtest.Sleeper(t, s, "new"); p.ServerPID == cmd.Process.Pid {
+		t.Error("the same server")
+	}
+}
+
+// Fault 30: the socket file is deleted; the server lives and binds it again.
+func TestDeletedSocket(t *testing.T) {
+	s, cmd := tmuxtest.Foreground(t)
+	p := tmuxtest.Sleeper(t, s, "here")
+	if err := os.Remove(s.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PID(t.Context()); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("PID through a deleted socket: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitAnswer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tmuxtest.Find(t, s, p.ID); got == nil || got.PID != p.PID || got.ServerPID != cmd.Process.Pid {
+		t.Errorf("after the rebind: %+v", got)
+	}
+}
+
+// A server that does not answer is neither gone nor there: the deadline says so.
+func TestStoppedServerIsNotGone(t *testing.T) {
+	s, cmd := tmuxtest.Foreground(t)
+	p := tmuxtest.Sleeper(t, s, "stopped")
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := s.Panes(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("panes of a stopped server: %v", err)
+	}
+	if _, err := s.Clients(ctx); err == nil || errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("clients of a stopped server: %v", err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if tmuxtest.Find(t, s, p.ID) == nil {
+		t.Error("the pane is gone after the stop")
+	}
+}
+
+func TestProgramIsChecked(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	socket := tmuxtest.Socket(t)
+	if _, err := tmux.New(t.Context(), socket); !errors.Is(err, tmux.ErrNoTmux) {
+		t.Errorf("without tmux: %v", err)
+	}
+	for version, want := range map[string]error{
+		"tmux 3.1c": tmux.ErrTooOld, "tmux 2.9a": tmux.ErrTooOld, "nonsense": tmux.ErrTooOld, "tmux 3.2": nil, "tmux next-3.8": nil,
+	} {
+		// The versions that this machine does not have, as far as -V goes.
+		script := "#!/bin/sh\necho '" + version + "'\n"
+		if err := os.WriteFile(filepath.Join(dir, "tmux"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tmux.New(t.Context(), socket); !errors.Is(err, want) {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestAttachArgs(t *testing.T) {
+	s := tmuxtest.New(t)
+	p := tmuxtest.Sleeper(t, s, "attach")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.Socket, link); err != nil {
+		t.Fatal(err)
+	}
+	here := fmt.Sprintf("%s,%d,0", s.Socket, p.ServerPID)
+	for tmuxEnv, verb := range map[string]string{
+		"":                              "attach-session",
+		"/tmp/tmux-0/default,1,0":       "attach-session",
+		fmt.Sprintf("%s,1,0", s.Socket): "attach-session", // an earlier server on the same path
+		"nonsense":                      "attach-session",
+		here:                            "switch-client",
+		fmt.Sprintf("%s,%d,7", link, p.ServerPID): "switch-client",
+	} {
+		argv, unset := s.AttachArgs(p, tmuxEnv)
+		if !slices.Contains(argv, verb) || (len(unset) == 0) != (verb == "switch-client") {
+			t.Errorf("TMUX=%q: %q, unset %q", tmuxEnv, argv, unset)
+		}
+	}
+}
+
+// attach runs the argv on a terminal, as hob does by exec.
+func attach(t *testing.T, s *tmux.Server, p tmux.Pane, term string) *exec.Cmd {
+	t.Helper()
+	argv, _ := s.AttachArgs(p, "")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=" + term}
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // a terminal that nobody reads would stop the client
+		buf := make([]byte, 4096)
+		for {
+			if _, err := tty.Read(buf); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		tty.Close()
+	})
+	return cmd
+}
+
+// Fault 35: attach lands on the pane; from inside, the client is switched to it.
+func TestAttachLandsOnThePane(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	first := tmuxtest.Sleeper(t, s, "one")
+	second, err := s.Spawn(ctx, tmux.Spawn{Session: first.Session, Argv: []string{"sleep", "600"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := tmuxtest.Sleeper(t, s, "two")
+	if got, err := s.Clients(ctx); err != nil || len(got) != 0 {
+		t.Fatalf("clients before: %v, %v", got, err)
+	}
+	cmd := attach(t, s, second, "screen")
+	shown := func() string {
+		return strings.TrimSpace(tmuxCommand(t, s, "list-clients", "-F", "#{client_pid} #{pane_id}"))
+	}
+	tmuxtest.WaitFor(t, "the client shows the pane", func() bool { return shown() == fmt.Sprintf("%d %s", cmd.Process.Pid, second.ID) })
+	got, err := s.Clients(ctx)
+	if err != nil || len(got) != 1 || got[0].PID != cmd.Process.Pid || got[0].Session != "one" || got[0].TTY == "" || got[0].Control {
+		t.Errorf("clients %+v, %v", got, err)
+	}
+
+	argv, _ := s.AttachArgs(other, fmt.Sprintf("%s,%d,0", s.Socket, other.ServerPID))
+	inside := exec.Command(argv[0], argv[1:]...)
+	inside.Env = []string{"PATH=" + os.Getenv("PATH"), "TMUX=" + fmt.Sprintf("%s,%d,0", s.Socket, other.ServerPID), "TMUX_PANE=" + second.ID}
+	if out, err := inside.CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v: %s", argv, err, out)
+	}
+	tmuxtest.WaitFor(t, "the client shows the other session's pane", func() bool { return strings.HasSuffix(shown(), " "+other.ID) })
+}
+
+// A terminal that names itself with gotmux's separator ends nobody.
+func TestHostileClientIsAnError(t *testing.T) {
+	s := tmuxtest.New(t)
+	tmuxtest.Sleeper(t, s, "host")
+	cmd := exec.Command(s.Bin, "-S", s.Socket, "-f", os.DevNull, "-C", "attach-session", "-t", "=host")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=x-:-y"}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	tmuxtest.WaitFor(t, "the client is attached", func() bool { return tmuxCommand(t, s, "list-clients") != "" })
+	if got, err := s.Clients(t.Context()); err == nil {
+		t.Errorf("clients %+v", got)
+	}
+}
+
+// What a person may have called a session and a window, and a program its pane,
+// breaks no list.
+func TestOddNamesBreakNoList(t *testing.T) {
+	s := tmuxtest.New(t)
+	p := tmuxtest.Sleeper(t, s, "odd")
+	tmuxCommand(t, s, "rename-session", "-t", p.Session, "a|b-||c")
+	tmuxCommand(t, s, "rename-window", "-t", p.Window, "模型 | -:- |")
+	tmuxCommand(t, s, "select-pane", "-t", p.ID, "-T", "x-:-y|z")
+	got := tmuxtest.Find(t, s, p.ID)
+	if got == nil || got.SessionName != "a|b-||c" || got.WindowName != "模型 | -:- |" || got.PID != p.PID {
+		t.Errorf("listed %+v", got)
+	}
+}

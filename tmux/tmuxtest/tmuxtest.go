@@ -1,0 +1,107 @@
+// Package tmuxtest gives a test a real tmux server of its own, on a short
+// private socket, and takes it away again.
+package tmuxtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"hob/tmux"
+)
+
+// Patience is how long a test waits for something that is going to happen. It is
+// never reached where all is well.
+const Patience = 30 * time.Second
+
+// New is a server on a socket of the test's own. Nothing runs until the first
+// Spawn; what runs at the end of the test is ended. A missing tmux fails the
+// test, it does not skip it.
+func New(t testing.TB) *tmux.Server {
+	t.Helper()
+	s, err := tmux.New(t.Context(), Socket(t))
+	if err != nil {
+		t.Fatalf("a tmux server for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		if err := s.KillServer(ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
+			t.Errorf("ending the test's tmux server: %v", err)
+		}
+	})
+	return s
+}
+
+// Socket is a path for a socket in a 0700 folder that is gone after the test. It
+// is short: t.TempDir with its test name in it may be longer than a socket's
+// path can be.
+func Socket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "hobt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+// Foreground is New with the server as a child of the test, so that the test may
+// signal it through the returned command: kill it, stop it, have it bind its
+// socket anew. It is running when Foreground returns.
+func Foreground(t testing.TB) (*tmux.Server, *exec.Cmd) {
+	t.Helper()
+	s := New(t)
+	cmd := exec.Command(s.Bin, "-D", "-S", s.Socket, "-f", os.DevNull)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if err := s.WaitAnswer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, cmd
+}
+
+// Sleeper spawns a session with one pane that does nothing, for ten minutes.
+func Sleeper(t testing.TB, s *tmux.Server, session string) tmux.Pane {
+	t.Helper()
+	p, err := s.Spawn(t.Context(), tmux.Spawn{Session: session, New: true, Argv: []string{"sleep", "600"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// WaitFor waits until seen reports true.
+func WaitFor(t testing.TB, what string, seen func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !seen(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not seen within %v: %s", Patience, what)
+		}
+	}
+}
+
+// Find is the pane with this id, as the server lists it now; nil if it lists none.
+func Find(t testing.TB, s *tmux.Server, id string) *tmux.Pane {
+	t.Helper()
+	panes, err := s.Panes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range panes {
+		if panes[i].ID == id {
+			return &panes[i]
+		}
+	}
+	return nil
+}
