@@ -2,10 +2,7 @@
 // recipe and says, with file, line and column, what is wrong with it.
 package recipes
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Recipe is a recipe as resolved: engines filled in, variables interpolated, all
 // but what is bound at the start of each task (${port} where it is auto).
@@ -27,6 +24,7 @@ type Task struct {
 	Dir       string       `json:"dir"`
 	Env       []EnvVar     `json:"-"` // engine, env_file, env in this order; values are never printed
 	EnvNames  []string     `json:"env"`
+	Host      string       `json:"host,omitempty"` // where an engine listens
 	Port      Port         `json:"port"`
 	GPUs      string       `json:"gpus,omitempty"` // "0,1", "all", "none", "" (not said)
 	Ready     *Ready       `json:"ready"`
@@ -96,23 +94,6 @@ type Window struct {
 	Panes []string `json:"panes"`
 }
 
-// Error is one thing that is wrong with a recipe.
-type Error struct {
-	File         string
-	Line, Column int
-	Msg          string // "unknown key \"comand\""
-	Hint         string // "did you mean \"command\"?"; "" when there is none
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-// Errors are all the things that are wrong with a recipe, in the order of the file.
-type Errors []*Error
-
-func (e Errors) Error() string { panic("not written yet") }
-
 // Options of Load.
 type Options struct {
 	Getenv    func(string) string // for ${VAR}; nil: os.Getenv
@@ -120,14 +101,3 @@ type Options struct {
 	Rehearse  bool                // every engine is replaced by the pilot in that engine's shape
 	Self      string              // path of the hob program, for the built-in engine
 }
-
-// Find turns RECIPE of the command line into a file: a path, the name of a
-// recipe in dirs, or one of the gallery; "" is ./hob.yaml.
-func Find(arg string, dirs []string) (file string, err error) { panic("not written yet") }
-
-// Load reads, resolves and checks a recipe. What is wrong with it comes as Errors.
-func Load(file string, o Options) (*Recipe, error) { panic("not written yet") }
-
-// Bind fills in what is only known at the start: argv and environment of the
-// task with its port.
-func (t *Task) Bind(port int) (argv []string, env []EnvVar) { panic("not written yet") }

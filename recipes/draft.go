@@ -1,0 +1,117 @@
+package recipes
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// draft is a task on its way from the file.
+type draft struct {
+	name, kind string
+	key, node  *node // its name in the file, and what it says
+	engine     *engine
+	scope      *scope // of what the task says
+	own        *scope // of what its engine says
+	task       Task
+	port       *node // where its port is said; nil if the engine says it
+}
+
+// walkTask checks one server, job or shell in its own scope: there ${port} and
+// ${model} are the task's.
+func (l *loader) walkTask(p pair, r *rule, s *scope) {
+	if old := l.tasks[p.key.raw]; old != nil {
+		p.value.bad = true
+		l.errs.add(p.key, "names are shared by servers, jobs and shells", "the name %q is taken, by the %s on line %d", p.key.raw, old.kind, old.key.line)
+		return
+	}
+	d := &draft{name: p.key.raw, kind: r.task, key: p.key, node: p.value}
+	l.tasks[d.name] = d
+	l.order = append(l.order, d)
+	l.prepare(d, s)
+	l.walk(p.value, r.each, p.key.raw, d.scope)
+}
+
+// prepare finds out what the scope of a task depends on: engine, model and port.
+func (l *loader) prepare(d *draft, s *scope) {
+	say := func(key, otherwise string) string {
+		if n := d.node.get(key); n != nil && n.form&scalars != 0 {
+			if t := s.peek(n); t != "" {
+				return t
+			}
+		}
+		return otherwise
+	}
+	d.engine = l.findEngine(d, say("engine", ""))
+	d.scope = &scope{vars: s.vars, getenv: s.getenv, own: map[string]string{}}
+	for _, key := range []string{"model", "host"} {
+		if v := say(key, ""); v != "" {
+			d.scope.own[key] = v
+		}
+	}
+	d.port = d.node.any("port")
+	l.preparePort(d, say("port", d.engine.text("port", "")))
+	d.own = &scope{getenv: s.getenv, late: d.scope.late, own: map[string]string{
+		"host": "127.0.0.1", "model": "", "name": d.name, "hob": l.opts.self(),
+	}}
+	for name, v := range d.scope.own {
+		d.own.own[name] = v
+	}
+}
+
+func (l *loader) preparePort(d *draft, port string) {
+	n, err := strconv.Atoi(port)
+	switch {
+	case port == "auto":
+		d.task.Port.Auto = true
+		d.scope.late = func(name string) (bool, string) { return name == "port", "" }
+	case err == nil:
+		d.task.Port.Number = n
+		d.scope.own["port"] = port
+	default:
+		d.scope.late = func(name string) (bool, string) {
+			if name == "port" {
+				return false, fmt.Sprintf("%s has no port", d.name)
+			}
+			return false, ""
+		}
+	}
+}
+
+// findEngine is the engine that the task names. What is wrong is said at its name.
+func (l *loader) findEngine(d *draft, name string) *engine {
+	n := d.node.get("engine")
+	if name == "" || n == nil || d.kind == "shell" || !taskName.MatchString(name) {
+		return nil
+	}
+	e, err := l.engines.find(name)
+	switch {
+	case err != nil:
+		l.errs.add(n, "", "engine %s: %v", name, err)
+	case e == nil:
+		all := l.engines.names()
+		hint := "there are: " + strings.Join(all, ", ")
+		if near := nearest(name, all); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		l.errs.add(n, hint, "there is no engine %s", n.quoted())
+	case e.text("kind", "server") != d.kind && e.tree != nil:
+		l.errs.add(n, "put it under "+e.text("kind", "server")+"s", "%s is an engine for %ss", name, e.text("kind", "server"))
+	}
+	return e
+}
+
+// plain is the scope without the task's own names.
+func (s *scope) plain() *scope { return &scope{vars: s.vars, getenv: s.getenv} }
+
+// peek fills a scalar in without reporting what is wrong; the walk will.
+func (s *scope) peek(n *node) string {
+	if !strings.Contains(n.raw, "$") {
+		return n.raw
+	}
+	ps, err := parts(n.raw)
+	if err != nil {
+		return ""
+	}
+	return s.expand(ps, func(missing) {})
+}

@@ -1,0 +1,224 @@
+package recipes
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed engines/*.yaml
+var builtin embed.FS
+
+// engine is what is known of one model server: a file of data.
+type engine struct {
+	name string
+	file string
+	tree *node
+}
+
+// engineRule is the language of engine files: that of tasks where it can be, and
+// facts about the engine.
+var engineRule = &rule{
+	says: "a mapping with the facts of an engine", forms: mapping,
+	keys: []key{
+		{"name", &rule{says: "the name of the file", forms: text, check: validName}, "how recipes call it", ""},
+		{"about", anyText, "one sentence", ""},
+		{"kind", &rule{says: "server or job", forms: text, words: []string{"server", "job"}}, "what it is", "server"},
+		{"model", &rule{says: "required, optional or none", forms: text, words: []string{"required", "optional", "none"}}, "whether a task must name a model", "required"},
+		{"command", words_, "its argv; ${model}, ${port}, ${host} and ${hob} are filled in", ""},
+		{"port", portRule, "where it listens unless told", ""},
+		{"env", envRule, "what it is given", ""},
+		{"ready", readyRule, "how it shows that it answers", ""},
+		{"stop", stopRule, "how it is ended well", ""},
+		{"needs", needsRule, "what the host must have", ""},
+		{"gpus", &rule{says: "a mapping", forms: mapping, keys: []key{
+			{"env", words_, "the variables that choose GPUs", ""},
+			{"none", anyText, "their value for no GPU", ""},
+		}}, "how GPUs are chosen", ""},
+		{"drain", anyText, "how it finishes what it is at", ""},
+		{"progress", &rule{says: "a list of regular expressions", forms: sequence, item: expr}, "log lines that show loading go on", ""},
+		{"diagnose", diagnoseRule, "log lines that mean something", ""},
+		{"tree", &rule{says: "a list of processes", forms: sequence, item: anyText}, "its processes, as ps shows them", ""},
+		{"rehearse", words_, "flags that give the pilot this engine's shape", ""},
+		{"traps", &rule{says: "a list of sentences", forms: sequence, item: anyText}, "what is easily got wrong", ""},
+		{"sources", &rule{says: "a mapping of keys to pages", forms: mapping, each: &rule{says: "a list of pages", forms: sequence, item: anyText},
+			named: taskName, namesAre: "the key of a fact"}, "where each fact comes from", ""},
+	},
+}
+
+var diagnoseRule = &rule{
+	says: "a list of rules", forms: sequence, item: &rule{
+		says: "a mapping, like {line: REGEXP, cause: …, fix: …}", forms: mapping, keys: []key{
+			{"line", expr, "matches the log line", ""},
+			{"cause", anyText, "what it means; $1 is the first group", ""},
+			{"fix", anyText, "what to do", ""},
+			{"example", anyText, "a real line", ""},
+			{"source", anyText, "where it was seen", ""},
+		},
+	},
+}
+
+// engines finds engines by name: the person's own before those built in.
+type engines struct {
+	dir  string
+	own  map[string]*engine
+	errs *list
+}
+
+var (
+	builtinMu   sync.Mutex
+	builtinRead = map[string]*engine{}
+)
+
+// find is the engine of that name; nil if there is none or it is wrong, which
+// is then in errs.
+func (e *engines) find(name string) (*engine, error) {
+	if got, ok := e.own[name]; ok {
+		return got, nil
+	}
+	if e.dir != "" {
+		got, err := e.personal(name)
+		if got != nil || err != nil {
+			e.own[name] = got
+			return got, err
+		}
+	}
+	return builtinEngine(name)
+}
+
+// personal reads an engine from the person's folder; nil if it is not there.
+func (e *engines) personal(name string) (*engine, error) {
+	file := filepath.Join(e.dir, name+".yaml")
+	src, text, err := readSource(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	src.order = 1
+	return parseEngine(src, name, text, e.errs), nil
+}
+
+// builtinEngine is an embedded engine, read once.
+func builtinEngine(name string) (*engine, error) {
+	builtinMu.Lock()
+	defer builtinMu.Unlock()
+	if got := builtinRead[name]; got != nil {
+		return got, nil
+	}
+	file := "engines/" + name + ".yaml"
+	text, err := builtin.ReadFile(file)
+	if err != nil {
+		return nil, nil
+	}
+	var errs list
+	got := parseEngine(newSource(file, "", text), name, text, &errs)
+	if err := errs.err(); err != nil {
+		return nil, err
+	}
+	builtinRead[name] = got
+	return got, nil
+}
+
+func parseEngine(src *source, name string, text []byte, errs *list) *engine {
+	l := &loader{}
+	tree := src.parse(text, &l.errs)
+	if tree != nil {
+		l.walk(tree, engineRule, "the engine", nil)
+	}
+	errs.errs = append(errs.errs, l.errs.errs...)
+	if tree == nil || len(l.errs.errs) > 0 {
+		return &engine{name: name, file: src.name}
+	}
+	if n := tree.get("name"); n != nil && n.text != name {
+		errs.add(n, "name it "+name, "the engine in this file is called %q", n.text)
+	}
+	return &engine{name: name, file: src.name, tree: tree}
+}
+
+// names are all engines that there are, for hints and lists.
+func (e *engines) names() []string {
+	all := yamlFiles(builtin, "engines")
+	if e.dir != "" {
+		all = append(all, yamlFiles(os.DirFS(e.dir), ".")...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func yamlFiles(f fs.FS, dir string) []string {
+	var all []string
+	entries, err := fs.ReadDir(f, dir)
+	if err != nil {
+		return nil // no folder, no engines: that is how most people live
+	}
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), ".yaml"); ok {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// EngineNames are the engines that a recipe may name: built in, and in dir.
+func EngineNames(dir string) []string { return (&engines{dir: dir}).names() }
+
+// text of one fact; "" if it is not there.
+func (e *engine) text(key, otherwise string) string {
+	if e == nil {
+		return otherwise
+	}
+	if n := e.tree.get(key); n != nil {
+		return n.text
+	}
+	return otherwise
+}
+
+// filled is a copy of a fact with the task's variables filled in.
+func (l *loader) filled(n *node, s *scope) *node {
+	if n == nil {
+		return nil
+	}
+	c := *n
+	if n.form&scalars != 0 {
+		c.text = l.fill(&c, s)
+	}
+	c.items = nil
+	for _, item := range n.items {
+		c.items = append(c.items, l.filled(item, s))
+	}
+	c.pairs = nil
+	for _, p := range n.pairs {
+		c.pairs = append(c.pairs, pair{p.key, l.filled(p.value, s)})
+	}
+	return &c
+}
+
+// merge lays one value over another: mappings key by key, all else as a whole.
+func merge(base, over *node, r *rule) *node {
+	if base == nil || over == nil || over.bad || base.form != mapping || over.form != mapping {
+		if over == nil {
+			return base
+		}
+		return over
+	}
+	m := *over
+	m.pairs = slices.Clone(over.pairs)
+	for _, p := range base.pairs {
+		if !over.has(p.key.raw) && !displaced(p.key.raw, over, r) {
+			m.pairs = append(m.pairs, p)
+		}
+	}
+	return &m
+}
+
+// displaced reports whether over says another of the keys that exclude name.
+func displaced(name string, over *node, r *rule) bool {
+	return slices.Contains(r.oneOf, name) && slices.ContainsFunc(r.oneOf, over.has)
+}

@@ -1,0 +1,132 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-envparse"
+)
+
+// env gathers the environment of a task: engine, GPUs, env_file, env. The later
+// wins and stands where the first one stood.
+func (l *loader) env(d *draft) {
+	t := &d.task
+	if d.engine != nil {
+		t.setAll(l.filled(d.engine.tree.get("env"), d.own))
+	}
+	t.setGPUs(d.engine)
+	for _, file := range d.node.get("env_file").files() {
+		l.envFile(t, file)
+	}
+	t.setAll(d.node.get("env"))
+	t.EnvNames = []string{}
+	for _, v := range t.Env {
+		t.EnvNames = append(t.EnvNames, v.Name)
+	}
+}
+
+func (t *Task) set(name, value string) {
+	i := slices.IndexFunc(t.Env, func(v EnvVar) bool { return v.Name == name })
+	if i < 0 {
+		t.Env = append(t.Env, EnvVar{name, value})
+		return
+	}
+	t.Env[i].Value = value
+}
+
+func (t *Task) setAll(n *node) {
+	if n == nil {
+		return
+	}
+	for _, p := range n.pairs {
+		t.set(p.key.raw, p.value.str())
+	}
+}
+
+// files are the scalars of a text or a list of texts.
+func (n *node) files() []*node {
+	if n == nil || n.form != sequence {
+		if n == nil {
+			return nil
+		}
+		return []*node{n}
+	}
+	return n.items
+}
+
+// envFile reads NAME=value lines. The file's values are taken as they are.
+func (l *loader) envFile(t *Task, n *node) {
+	if n.bad {
+		return
+	}
+	file := l.path(n, n.src.dir)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		l.errs.add(n, "", "env_file: %v", err)
+		return
+	}
+	vars, err := envparse.Parse(bytes.NewReader(text))
+	var at *envparse.ParseError
+	if errors.As(err, &at) { // its words never hold a value
+		l.errs.add(n, "lines are NAME=value", "env_file: %s:%d: %v", file, at.Line, at.Err)
+		return
+	}
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t.set(name, escapeLate(vars[name]))
+	}
+}
+
+// gpus reads the GPUs of a task.
+func (l *loader) gpus(d *draft) {
+	n := d.node.get("gpus")
+	if n == nil {
+		return
+	}
+	words := n.words()
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], " ", "")
+	}
+	d.task.GPUs = strings.Join(words, ",")
+	if n.form == sequence && len(words) == 0 {
+		l.errs.add(n, "write none", "an empty list of GPUs")
+	}
+	seen := map[string]bool{}
+	for one := range strings.SplitSeq(d.task.GPUs, ",") {
+		if seen[one] {
+			l.errs.add(n, "", "GPU %s is there twice", one)
+		}
+		seen[one] = true
+	}
+}
+
+// setGPUs chooses the GPUs by the environment. CUDA numbers by speed unless told
+// to number as nvidia-smi does.
+// https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#env-vars
+func (t *Task) setGPUs(e *engine) {
+	names, value := []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}, t.GPUs
+	if e != nil && e.tree.get("gpus").get("env") != nil {
+		names = e.tree.get("gpus").get("env").words()
+	}
+	switch t.GPUs {
+	case "", "all":
+		return
+	case "none":
+		value = ""
+		if e != nil {
+			value = e.tree.get("gpus").get("none").str()
+		}
+	default:
+		t.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+	}
+	for _, name := range names {
+		t.set(name, value)
+	}
+}

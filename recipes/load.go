@@ -1,0 +1,157 @@
+package recipes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Load reads, resolves and checks a recipe. What is wrong with it comes as Errors.
+func Load(file string, o Options) (*Recipe, error) {
+	if name, ok := strings.CutPrefix(file, galleryPrefix); ok {
+		return loadGallery(name, o)
+	}
+	src, text, err := readSource(file)
+	if err != nil {
+		return nil, err
+	}
+	return load(src, text, file, o)
+}
+
+// loadGallery loads a recipe that has no file. Its folder is where one is.
+func loadGallery(name string, o Options) (*Recipe, error) {
+	text, err := gallery.ReadFile("gallery/" + name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s is not in the gallery", ErrNoRecipe, name)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("folder to run the recipe %s in: %w", name, err)
+	}
+	r, err := load(newSource(galleryPrefix+name, dir, text), text, name+".yaml", o)
+	if err == nil {
+		r.File = ""
+	}
+	return r, err
+}
+
+func load(src *source, text []byte, file string, o Options) (*Recipe, error) {
+	l := newLoader(o)
+	root := src.parse(text, &l.errs)
+	if root == nil {
+		return nil, l.errs.err()
+	}
+	r := l.recipe(root)
+	r.File = file
+	if r.Name == "" {
+		r.Name = defaultName(file)
+	}
+	if err := l.errs.err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{opts: o, getenv: o.Getenv, tasks: map[string]*draft{}}
+	if l.getenv == nil {
+		l.getenv = os.Getenv
+	}
+	l.engines = engines{dir: o.EngineDir, own: map[string]*engine{}, errs: &l.errs}
+	l.vars = &variables{load: l, nodes: map[string]*node{}, done: map[string]string{}, open: map[string]bool{}}
+	return l
+}
+
+func (o Options) self() string {
+	if o.Self != "" {
+		return o.Self
+	}
+	return "hob"
+}
+
+// recipe makes the recipe of a document.
+func (l *loader) recipe(root *node) *Recipe {
+	s := &scope{vars: l.vars, getenv: l.getenv}
+	if v := root.get("vars"); v != nil && v.form == mapping {
+		for _, p := range v.pairs {
+			l.vars.nodes[p.key.raw] = p.value
+			l.vars.order = append(l.vars.order, p.key.raw)
+		}
+	}
+	l.walk(root, topRule, "a recipe", s)
+	r := &Recipe{Name: root.get("name").str(), Dir: root.src.dir, Layout: []Window{}}
+	for _, d := range l.order {
+		l.finish(d)
+		l.depends(d)
+	}
+	if len(l.order) == 0 && !root.bad && !root.anyBad("servers", "jobs", "shells") && len(l.errs.errs) == 0 {
+		l.errs.add(root, "write at least one server: servers: {chat: {engine: pilot, port: auto}}", "the recipe has no task")
+	}
+	l.ports()
+	r.Layout = l.layout(root.get("layout"))
+	r.Tasks = l.sorted()
+	return r
+}
+
+var notName = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// defaultName is the name of a recipe that says none: the file's, and for
+// hob.yaml, which every project has, the folder's.
+func defaultName(file string) string {
+	base := filepath.Base(file)
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	if name == "hob" {
+		if abs, err := filepath.Abs(file); err == nil {
+			name = filepath.Base(filepath.Dir(abs))
+		}
+	}
+	name = strings.TrimLeft(notName.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	if len(name) > 41 {
+		name = name[:41]
+	}
+	if name == "" {
+		return "recipe"
+	}
+	return name
+}
+
+// Bind fills in what is only known at the start: argv and environment of the
+// task with its port.
+func (t *Task) Bind(port int) (argv []string, env []EnvVar) {
+	bind := func(s string) string { return bindLate(s, port) }
+	for _, a := range t.Command {
+		argv = append(argv, bind(a))
+	}
+	for _, v := range t.Env {
+		env = append(env, EnvVar{v.Name, bind(v.Value)})
+	}
+	return argv, env
+}
+
+// BindReady is how the task shows that it answers, with its port; nil if up is ready.
+func (t *Task) BindReady(port int) *Ready {
+	if t.Ready == nil {
+		return nil
+	}
+	r := *t.Ready
+	r.Exec = nil
+	for _, a := range t.Ready.Exec {
+		r.Exec = append(r.Exec, bindLate(a, port))
+	}
+	return &r
+}
+
+// bindLate fills in the port. "$${port}" is the text "${port}".
+func bindLate(s string, port int) string {
+	if !strings.Contains(s, "${") {
+		return s
+	}
+	return lateRef.ReplaceAllStringFunc(s, func(m string) string {
+		if strings.HasPrefix(m, "$$") {
+			return m[1:]
+		}
+		return fmt.Sprint(port)
+	})
+}

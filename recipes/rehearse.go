@@ -1,0 +1,21 @@
+package recipes
+
+// rehearsed reports whether the pilot stands in for the task's engine. What runs
+// by a command of its own runs as it is.
+func (l *loader) rehearsed(d *draft) bool {
+	return l.opts.Rehearse && d.engine != nil && d.engine.name != pilotEngine
+}
+
+const pilotEngine = "pilot"
+
+// rehearsal is the pilot's command line in the shape of the task's engine. The
+// flags of the engine itself mean nothing to it.
+func (l *loader) rehearsal(d *draft) []string {
+	port := "${port}"
+	if p, ok := d.own.own["port"]; ok {
+		port = p
+	}
+	model := d.node.get("model").or(d.name)
+	argv := []string{l.opts.self(), "pilot", "serve", "--host", d.own.own["host"], "--port", port, "--model", model}
+	return append(argv, d.engine.tree.get("rehearse").words()...)
+}

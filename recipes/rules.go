@@ -1,0 +1,160 @@
+package recipes
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// rule says what may stand at one place of a file. One table of rules checks
+// recipes, gives the hints, makes the JSON Schema and prints the key reference:
+// so these cannot disagree.
+type rule struct {
+	says     string // what it must be: "a duration, like 30s or 5m"
+	forms    form
+	words    []string           // the only texts there are
+	check    func(string) error // of a scalar, with its variables filled in
+	pattern  string             // the same for the schema, roughly
+	item     *rule              // of a sequence
+	keys     []key              // of a mapping with keys of ours
+	each     *rule              // of a mapping with names of the person's own
+	named    *regexp.Regexp     // what such names look like
+	namesAre string             // the same in words
+	oneOf    []string           // keys that exclude each other
+	raw      bool               // filled in by whoever reads it, not by the walk
+	secret   bool               // values below are never shown
+	plain    bool               // ${port} and ${model} do not mean the task's own here
+	task     string             // the kind of task that each is
+	foreign  map[string]string  // what others call it → the hint
+}
+
+// key of a mapping.
+type key struct {
+	name     string
+	rule     *rule
+	doc      string // for the reference and the schema
+	standard string // what holds without it
+}
+
+func (r *rule) key(name string) *key {
+	for i := range r.keys {
+		if r.keys[i].name == name {
+			return &r.keys[i]
+		}
+	}
+	return nil
+}
+
+// Names of runs and tasks.
+var taskName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,40}$`)
+
+const taskNameSays = "a name is a to z, 0 to 9, _ and -, at most 41 of them, and begins with a letter or number"
+
+var (
+	varsName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+)
+
+var (
+	anyText   = &rule{says: "text", forms: text, check: notEmpty}
+	word      = &rule{says: "text or a number", forms: scalars}
+	words_    = &rule{says: "a list of words", forms: sequence, item: word}
+	yesNo     = &rule{says: "true or false", forms: boolean}
+	taskRef   = &rule{says: "the name of a task", forms: text, check: validName}
+	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9.]+(ms|s|m|h))+$`}
+	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9.]+ ?[KMGTkmgt]?i?[Bb]?$`}
+	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount}
+	expr      = &rule{says: "a regular expression", forms: text, check: validRegexp}
+	httpPath  = &rule{says: "a path that begins with /", forms: text, check: validPath, pattern: `^/`}
+	dirRule   = &rule{says: "a folder", forms: text, check: notEmpty}
+	modelRule = &rule{says: "the name or path of a model", forms: text, check: notEmpty, plain: true}
+)
+
+func notEmpty(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return fmt.Errorf("empty")
+	}
+	return nil
+}
+
+func validName(s string) error {
+	if !taskName.MatchString(s) {
+		return fmt.Errorf("%s", taskNameSays)
+	}
+	return nil
+}
+
+func validDuration(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > 366*24*time.Hour {
+		return fmt.Errorf("not a duration")
+	}
+	return nil
+}
+
+func validSize(s string) error {
+	if n, err := humanize.ParseBytes(s); err != nil || n > 1<<60 {
+		return fmt.Errorf("not a size")
+	}
+	return nil
+}
+
+func validCount(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 1_000_000 {
+		return fmt.Errorf("not a count")
+	}
+	return nil
+}
+
+func validPort(s string) error {
+	if n, err := strconv.Atoi(s); s != "auto" && (err != nil || n < 1 || n > 65535) {
+		return fmt.Errorf("not a port")
+	}
+	return nil
+}
+
+func validRegexp(s string) error {
+	if _, err := regexp.Compile(s); err != nil {
+		return err
+	}
+	return notEmpty(s)
+}
+
+func validPath(s string) error {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t\r\n") {
+		return fmt.Errorf("not a path")
+	}
+	return nil
+}
+
+var gpuWord = regexp.MustCompile(`^(?:[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{4,80})$`)
+
+func validGPU(s string) error {
+	if !gpuWord.MatchString(s) {
+		return fmt.Errorf("not a GPU")
+	}
+	return nil
+}
+
+func validGPUs(s string) error {
+	if s == "all" || s == "none" {
+		return nil
+	}
+	for one := range strings.SplitSeq(s, ",") {
+		if err := validGPU(strings.TrimSpace(one)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validHost(s string) error {
+	if s == "" || strings.ContainsAny(s, " \t\r\n/") {
+		return fmt.Errorf("not a host")
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// What a file may be at most. A recipe of 200 servers has 60 KB and 4,000 values;
+// what is far beyond that is a mistake or an attack, and refused before it costs.
+const (
+	maxBytes = 1 << 20
+	maxNodes = 100_000 // with every alias written out
+	maxDepth = 64
+)
+
+// source is the text of one file, kept to point into it.
+type source struct {
+	name  string // as errors name it
+	dir   string // what relative paths in it start from
+	lines []string
+	order int // errors of the file that was asked for come first
+}
+
+func newSource(name, dir string, text []byte) *source {
+	return &source{name: name, dir: dir, lines: strings.Split(string(text), "\n")}
+}
+
+// readSource reads a file, bounded, and the folder that it stands in.
+func readSource(file string) (*source, []byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read recipe: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read recipe: %w", err)
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("folder of recipe %s: %w", file, err)
+	}
+	return newSource(file, filepath.Dir(abs), text), text, nil
+}
+
+// line is the text of line n (from 1), without the end of line.
+func (s *source) line(n int) string {
+	if n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return strings.TrimRight(s.lines[n-1], "\r")
+}
+
+// parse turns the text of a file into its tree; nil if there is none, and then
+// errs says why.
+func (s *source) parse(text []byte, errs *list) *node {
+	if !s.readable(text, errs) {
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, second yaml.Node
+	switch err := decode(dec, &doc); {
+	case errors.Is(err, io.EOF):
+		errs.at(s, 1, 1, "the file is empty", `write at least one server: servers: {chat: {engine: pilot, port: auto}}`)
+		return nil
+	case err != nil:
+		s.syntax(text, err, errs)
+		return nil
+	}
+	switch err := decode(dec, &second); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		s.syntax(text, err, errs)
+		return nil
+	default:
+		errs.at(s, second.Line, second.Column, "a second document begins here", "a recipe is one document: put the other into a file of its own")
+		return nil
+	}
+	t := tree{src: s, errs: errs, open: map[*yaml.Node]bool{}}
+	return t.build(doc.Content[0], 0)
+}
+
+// readable reports whether the text is one that the parser should see at all.
+func (s *source) readable(text []byte, errs *list) bool {
+	if len(text) > maxBytes {
+		errs.at(s, 1, 1, fmt.Sprintf("the file is larger than %d bytes", maxBytes), "is this a recipe?")
+		return false
+	}
+	if !utf8.Valid(text) {
+		line, col := firstInvalid(text)
+		errs.at(s, line, col, "the text is not UTF-8", "save the file as UTF-8")
+		return false
+	}
+	return true
+}
+
+func firstInvalid(text []byte) (line, col int) {
+	line, col = 1, 1
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		col++
+		if r == '\n' {
+			line, col = line+1, 1
+		}
+		text = text[size:]
+	}
+	return line, col
+}
+
+// decode guards against a parser that panics on hostile text: it takes the text
+// of strangers, and this package never panics.
+func decode(dec *yaml.Decoder, n *yaml.Node) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("yaml: %v", p)
+		}
+	}()
+	return dec.Decode(n)
+}
+
+// syntax reports what is no YAML. yaml.v3 names at best the line where the
+// surrounding construct began. The parser reads forward only, so the shortest
+// beginning of the file that fails with the same words ends where it stumbled.
+func (s *source) syntax(text []byte, err error, errs *list) {
+	says := words(err)
+	low, high := 0, len(text) // text[:high] fails so, text[:low] does not
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		var doc yaml.Node
+		e := decodeAll(text[:mid], &doc)
+		if e != nil && words(e) == says {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	line, col := position(text, high)
+	hint := ""
+	if tab := leadingTab(s.line(line)); tab > 0 {
+		col, hint = tab, "indent with spaces: YAML does not allow tabs there"
+	}
+	errs.at(s, line, col, "not YAML: "+says, hint)
+}
+
+func decodeAll(text []byte, n *yaml.Node) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		if err := decode(dec, n); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// words is what the parser says, without its name and line.
+func words(err error) string {
+	s := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.HasPrefix(s, "line ") {
+		if _, rest, ok := strings.Cut(s, ": "); ok {
+			return rest
+		}
+	}
+	return s
+}
+
+// position is the place of the last byte of text[:end] that is no white space.
+func position(text []byte, end int) (line, col int) {
+	head := bytes.TrimRight(text[:end], " \r\n")
+	if len(head) == 0 {
+		return 1, 1
+	}
+	at := bytes.LastIndexByte(head, '\n') + 1
+	return bytes.Count(head, []byte("\n")) + 1, max(1, utf8.RuneCount(head[at:]))
+}
+
+// leadingTab is the column of a tab in the indentation; 0 if there is none.
+func leadingTab(line string) int {
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '\t':
+			return i + 1
+		case ' ':
+		default:
+			return 0
+		}
+	}
+	return 0
+}

@@ -1,0 +1,173 @@
+package recipes
+
+// The language, as tables. What a key means is said once, here.
+
+var commandRule = &rule{
+	says:  "a list of words, or text that is split like a shell does",
+	forms: sequence | text, item: word, raw: true,
+}
+
+var envRule = &rule{
+	says: "a mapping of names to values", forms: mapping, each: envValue, secret: true,
+	named: envName, namesAre: "a variable's name is letters, digits and _",
+}
+
+var envValue = &rule{says: "text or a number", forms: scalars, secret: true}
+
+var envFileRule = &rule{says: "a file, or a list of files", forms: text | sequence, item: anyText, check: notEmpty}
+
+var portRule = &rule{says: "a number from 1 to 65535, or auto", forms: integer | text, check: validPort, words: []string{"auto"}, plain: true}
+
+var gpusRule = &rule{
+	says:  "GPU numbers like [0, 1], or all, or none",
+	forms: sequence | integer | text, check: validGPUs, words: []string{"all", "none"},
+	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU},
+}
+
+var readyRule = &rule{
+	says: "a mapping, like {http: /health}", forms: mapping,
+	oneOf:   []string{"http", "tcp", "log", "exec", "completion"},
+	foreign: readyWords,
+	keys: []key{
+		{"http", httpPath, "a GET of this path answers 200", ""},
+		{"tcp", yesNo, "the port takes a connection", "where there is a port"},
+		{"log", expr, "a line of the log matches this regular expression", ""},
+		{"exec", words_, "this command ends with 0", ""},
+		{"completion", yesNo, "the model completes a prompt", ""},
+		{"listener", &rule{says: "own or any", forms: text, words: []string{"own", "any"}}, "whose the listening socket may be: any is for servers behind another daemon", "own"},
+		{"timeout", duration, "how long it may take; extended while the log, memory or disk reads move", "5m"},
+		{"interval", duration, "between two looks", "250ms"},
+	},
+}
+
+var stopRule = &rule{
+	says: "a mapping, like {signal: INT, grace: 30s}", forms: mapping, foreign: stopWords,
+	keys: []key{
+		{"signal", signalRule, "what asks the command to end", "TERM (shells: HUP)"},
+		{"grace", duration, "how long it may take to end", "30s"},
+		{"term_grace", duration, "how long the rest of its tree may take after a TERM of its own", "5s"},
+		{"detached", &rule{says: "kill or report", forms: text, words: []string{"kill", "report"}}, "what happens to processes that left for a session of their own", "kill (shells: report)"},
+		{"spare", &rule{says: "a list of program names", forms: sequence, item: anyText}, "programs that are named and never signalled", ""},
+	},
+}
+
+var signalRule = &rule{
+	says: "the name of a signal, like TERM or INT", forms: text,
+	words: []string{"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
+	foreign: map[string]string{
+		"SIGTERM": "TERM", "SIGINT": "INT", "SIGHUP": "HUP", "SIGQUIT": "QUIT",
+		"SIGUSR1": "USR1", "SIGUSR2": "USR2", "SIGKILL": "KILL",
+	},
+}
+
+var restartRule = &rule{
+	says: "no, on-failure, always, or a mapping", forms: text | mapping,
+	words: restartPolicies, foreign: restartWords,
+	keys: []key{
+		{"policy", &rule{says: "no, on-failure or always", forms: text, words: restartPolicies, foreign: restartWords}, "when the command is started again after it ended by itself", "on-failure"},
+		{"max", count, "how often in a row", "3"},
+		{"backoff", duration, "the wait before the first; it doubles each time", "1s"},
+	},
+}
+
+var restartPolicies = []string{"no", "on-failure", "always"}
+
+var conditionRule = &rule{
+	says: "started, ready or completed", forms: text, words: []string{"started", "ready", "completed"}, foreign: conditionWords,
+}
+
+var dependsRule = &rule{
+	says:  "a list of tasks, or a mapping of tasks to conditions",
+	forms: sequence | mapping, item: taskRef, each: conditionRule, named: taskName, namesAre: taskNameSays,
+}
+
+var needsRule = &rule{
+	says: "a mapping, like {commands: [vllm]}", forms: mapping,
+	keys: []key{
+		{"commands", &rule{says: "a list of programs", forms: sequence, item: anyText}, "programs that must be on the PATH", ""},
+		{"memory", size, "free memory", ""},
+		{"gpu_memory", size, "free memory on each GPU of the task", ""},
+	},
+}
+
+var splits = []string{"even-horizontal", "even-vertical", "main-horizontal", "main-vertical", "tiled"}
+
+var layoutRule = &rule{
+	says: "a list of windows", forms: sequence,
+	item: &rule{
+		says: "a window, like {window: main, panes: [chat]}", forms: mapping,
+		keys: []key{
+			{"window", &rule{says: "a name", forms: text, check: notEmpty}, "its name", ""},
+			{"split", &rule{says: "a tmux layout", forms: text, words: splits}, "how its panes share it", "tiled"},
+			{"panes", &rule{says: "a list of tasks", forms: sequence, item: taskRef}, "the tasks in it", ""},
+		},
+	},
+}
+
+var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, plain: true}
+
+// What each kind of task may say. The order is the order of the reference.
+var (
+	keyEngine  = key{"engine", engineRef, "fills in command, port, ready, stop and needs; each can be said otherwise", ""}
+	keyModel   = key{"model", modelRule, "what the engine serves", ""}
+	keyCommand = key{"command", commandRule, "the program and its arguments: a list runs as it is, text is split like a shell does", "the engine's"}
+	keyArgs    = key{"args", words_, "more arguments, after the command", ""}
+	keyShell   = key{"shell", yesNo, "run the command's text by /bin/sh", "false"}
+	keyPort    = key{"port", portRule, "a number, or auto: a free one at the start; ${port} in command, args, env and exec", "the engine's"}
+	keyHost    = key{"host", &rule{says: "a host name or address", forms: text, check: validHost, plain: true}, "the address that an engine listens on", "127.0.0.1"}
+	keyGPUs    = key{"gpus", gpusRule, "the GPUs that the task sees, numbered as nvidia-smi does", "as the caller's"}
+	keyDir     = key{"dir", dirRule, "the folder to run in", "the recipe's folder"}
+	keyEnv     = key{"env", envRule, "environment variables; their values are never shown", ""}
+	keyEnvFile = key{"env_file", envFileRule, "files of NAME=value lines; env wins over them", ""}
+	keyReady   = key{"ready", readyRule, "how the server shows that it answers", "tcp where there is a port"}
+	keyStop    = key{"stop", stopRule, "how the task is ended", ""}
+	keyRestart = key{"restart", restartRule, "when the command is started again", "no"}
+	keyRetries = key{"retries", count, "how often a failed job is tried again", "0"}
+	keyDepends = key{"depends_on", dependsRule, "tasks that must be ready (servers), completed (jobs) or started before", ""}
+	keyNeeds   = key{"needs", needsRule, "what the host must have", "the engine's"}
+)
+
+var serverRule = &rule{
+	says: "a mapping, like {engine: vllm, model: NAME}", forms: mapping, foreign: taskWords,
+	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyHost, keyPort, keyGPUs, keyDir,
+		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds},
+}
+
+var jobRule = &rule{
+	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping, foreign: taskWords,
+	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyRetries,
+		keyDepends, keyNeeds},
+}
+
+var shellRule = &rule{
+	says: "a mapping; {} is your own shell", forms: mapping | null, foreign: taskWords,
+	keys: []key{keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyDepends, keyNeeds},
+}
+
+func tasksOf(kind string, r *rule) *rule {
+	return &rule{says: "a mapping of names to " + kind + "s", forms: mapping, each: r, task: kind,
+		named: taskName, namesAre: taskNameSays}
+}
+
+var (
+	serversRule = tasksOf("server", serverRule)
+	jobsRule    = tasksOf("job", jobRule)
+	shellsRule  = tasksOf("shell", shellRule)
+)
+
+var varsRule = &rule{
+	says: "a mapping of names to texts", forms: mapping, each: word,
+	named: varsName, namesAre: "a variable's name is letters, digits and _",
+}
+
+var topRule = &rule{
+	says: "a mapping with servers, jobs or shells", forms: mapping, foreign: topWords,
+	keys: []key{
+		{"name", &rule{says: "a name like my-chat", forms: text, check: validName}, "the name of the run", "the file's, or for hob.yaml the folder's"},
+		{"vars", varsRule, "texts for ${name}; what is not here comes from the environment", ""},
+		{"servers", serversRule, "tasks that answer until they are stopped", ""},
+		{"jobs", jobsRule, "tasks that have an end: a download, a build", ""},
+		{"shells", shellsRule, "panes for a person to type in", ""},
+		{"layout", layoutRule, "windows and panes", "a window for each task"},
+	},
+}

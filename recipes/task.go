@@ -1,0 +1,298 @@
+package recipes
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/kballard/go-shellquote"
+)
+
+// Defaults of the language; the tables say them to people.
+const (
+	readyTimeout  = 5 * time.Minute
+	readyInterval = 250 * time.Millisecond
+	stopGrace     = 30 * time.Second
+	stopTermGrace = 5 * time.Second
+	restartMax    = 3
+	restartWait   = time.Second
+)
+
+// finish makes the task of a draft that was checked.
+func (l *loader) finish(d *draft) {
+	t := &d.task
+	t.Name, t.Kind, t.Line, t.Column = d.name, d.kind, d.key.line, d.key.col
+	if d.engine != nil {
+		t.Engine = d.engine.name
+	}
+	t.Model = d.node.get("model").str()
+	t.DependsOn = []Dependency{}
+	if t.Host = d.node.get("host").str(); d.engine != nil {
+		t.Host = d.own.own["host"]
+	}
+	t.Dir = l.path(d.node.get("dir"), d.node.src.dir)
+	l.command(d)
+	l.gpus(d)
+	l.env(d)
+	t.Ready = l.ready(d)
+	t.Stop = l.stop(d)
+	t.Restart = restart(d)
+	if !l.rehearsed(d) {
+		t.Needs = needs(l.fact(d, "needs", needsRule))
+	}
+	l.checkTask(d)
+}
+
+// fact is what the task says about something, laid over what its engine says.
+func (l *loader) fact(d *draft, key string, r *rule) *node {
+	var base *node
+	if d.engine != nil {
+		base = l.filled(d.engine.tree.get(key), d.own)
+	}
+	return merge(base, d.node.any(key), r)
+}
+
+// checkTask is what no table can say.
+func (l *loader) checkTask(d *draft) {
+	t := &d.task
+	if len(t.Command) == 0 && !d.node.bad && !d.node.strange && !d.node.anyBad("engine", "command", "shell") {
+		l.errs.add(d.key, "say engine or command", "%s %s has nothing to run", d.kind, d.name)
+	}
+	if d.engine != nil && d.engine.text("model", "required") == "required" && !d.node.has("model") && !d.node.has("command") && !d.node.anyBad("engine") {
+		l.errs.add(d.key, "add model: NAME", "%s: the engine %s needs a model", d.name, d.engine.name)
+	}
+	if r := t.Ready; r != nil && (r.HTTP != "" || r.TCP || r.Completion) && t.Port == (Port{}) && !d.node.anyBad("port") {
+		l.errs.add(d.node.any("ready"), "add port: auto, and ${port} where the command takes it", "%s has no port that could answer", d.name)
+	}
+}
+
+func (n *node) anyBad(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { v := n.any(k); return v != nil && v.bad })
+}
+
+// command is the argv: what the task says or else its engine, then args.
+func (l *loader) command(d *draft) {
+	t := &d.task
+	own, shell := d.node.get("command"), d.node.get("shell")
+	if l.rehearsed(d) {
+		t.Command = l.rehearsal(d)
+		return
+	}
+	switch {
+	case own == nil && d.node.has("command"):
+	case shell != nil && shell.text == "true":
+		l.shellCommand(d, own, shell)
+		return
+	case own == nil && d.engine != nil:
+		t.Command = l.filled(d.engine.tree.get("command"), d.own).words()
+	case own == nil && d.kind == "shell":
+		t.Command = []string{l.loginShell()}
+	case own == nil:
+	case own.form == sequence:
+		t.Command = l.list(own, d.scope)
+	default:
+		t.Command = l.split(own, d.scope)
+	}
+	t.Command = append(t.Command, d.node.get("args").words()...)
+}
+
+func (l *loader) shellCommand(d *draft, own, shell *node) {
+	switch args := d.node.any("args"); {
+	case own == nil:
+		l.errs.add(shell, "say command: the text for it", "shell: true without a command")
+	case own.form == sequence:
+		l.errs.add(own, "write it as text, or leave shell out", "a list runs as it is; shell: true goes with text")
+	case args != nil:
+		l.errs.add(args, "write them into the command", "args cannot be added to a shell's text")
+	default:
+		if text := l.fill(own, d.scope); !own.bad {
+			d.task.Command = []string{"/bin/sh", "-c", text}
+		}
+	}
+}
+
+func (l *loader) loginShell() string {
+	if sh := l.getenv("SHELL"); filepath.IsAbs(sh) {
+		return sh
+	}
+	return "/bin/sh"
+}
+
+func (l *loader) list(n *node, s *scope) []string {
+	if len(n.items) == 0 {
+		l.errs.add(n, "", "the command is empty")
+	}
+	var argv []string
+	for _, item := range n.items {
+		argv = append(argv, l.fill(item, s))
+	}
+	return argv
+}
+
+// split takes a command's text apart as a POSIX shell does. Variables are filled
+// in afterwards: what they hold stays one word.
+func (l *loader) split(n *node, s *scope) []string {
+	ps, err := parts(n.raw)
+	if err != nil {
+		l.badReference(n, err)
+		return nil
+	}
+	var text strings.Builder
+	for i, p := range ps { // NUL cannot stand in a file: it marks the references
+		if p.name == "" {
+			text.WriteString(p.literal)
+			continue
+		}
+		text.WriteString("\x00" + strconv.Itoa(i) + "\x00")
+	}
+	argv, err := shellquote.Split(text.String())
+	if err != nil {
+		l.errs.add(n, "", "the command cannot be split into words: %s", strings.ToLower(err.Error()))
+		return nil
+	}
+	if len(argv) == 0 {
+		l.errs.add(n, "", "the command is empty")
+	}
+	for i, word := range argv {
+		argv[i] = l.bounded(n, s.expand(rejoin(word, ps), l.missing(n)))
+	}
+	return argv
+}
+
+// rejoin puts the references back into a word.
+func rejoin(word string, ps []part) []part {
+	var out []part
+	for i, piece := range strings.Split(word, "\x00") {
+		switch {
+		case i%2 == 0 && piece != "":
+			out = append(out, part{literal: piece})
+		case i%2 == 1:
+			k, _ := strconv.Atoi(piece)
+			out = append(out, ps[k])
+		}
+	}
+	return out
+}
+
+// path is a file or folder, from where its recipe stands.
+func (l *loader) path(n *node, base string) string {
+	p := n.str()
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		p = filepath.Join(l.getenv("HOME"), p[1:])
+	}
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(base, p)
+}
+
+func (l *loader) ready(d *draft) *Ready {
+	n := l.fact(d, "ready", readyRule)
+	if d.kind != "server" {
+		return nil
+	}
+	r := &Ready{
+		HTTP: n.get("http").str(), TCP: n.get("tcp").isTrue(), Log: n.get("log").str(),
+		Exec: n.get("exec").words(), Completion: n.get("completion").isTrue(), Listener: n.get("listener").str(),
+		Timeout: n.get("timeout").duration(readyTimeout), Interval: n.get("interval").duration(readyInterval),
+	}
+	if r.Listener == "own" {
+		r.Listener = ""
+	}
+	if r.HTTP == "" && r.Log == "" && len(r.Exec) == 0 && !r.Completion && !n.has("tcp") {
+		r.TCP = d.task.Port != Port{}
+	}
+	if r.HTTP == "" && r.Log == "" && len(r.Exec) == 0 && !r.Completion && !r.TCP {
+		return nil
+	}
+	return r
+}
+
+func (l *loader) stop(d *draft) Stop {
+	n := l.fact(d, "stop", stopRule)
+	signal, detached := "TERM", "kill"
+	if d.kind == "shell" {
+		signal, detached = "HUP", "report"
+	}
+	return Stop{
+		Signal: n.get("signal").or(signal), Detached: n.get("detached").or(detached),
+		Grace: n.get("grace").duration(stopGrace), TermGrace: n.get("term_grace").duration(stopTermGrace),
+		Spare: n.get("spare").words(),
+	}
+}
+
+func restart(d *draft) Restart {
+	r := Restart{Policy: "no", Backoff: restartWait}
+	if n := d.node.get("retries"); n != nil && n.number() > 0 {
+		return Restart{Policy: "on-failure", Max: n.number(), Backoff: restartWait}
+	}
+	n := d.node.get("restart")
+	if n == nil {
+		return r
+	}
+	if r.Policy = n.str(); n.form == mapping {
+		r.Policy = n.get("policy").or("on-failure")
+	}
+	if r.Policy == "no" {
+		return r
+	}
+	r.Max, r.Backoff = restartMax, n.get("backoff").duration(restartWait)
+	if m := n.get("max"); m != nil {
+		r.Max = m.number()
+	}
+	return r
+}
+
+func needs(n *node) Needs {
+	return Needs{Commands: n.get("commands").words(), Memory: n.get("memory").size(), GPUMemory: n.get("gpu_memory").size()}
+}
+
+// Values of nodes that the walk has checked; of nil they are empty.
+
+func (n *node) str() string { return n.or("") }
+
+func (n *node) or(otherwise string) string {
+	if n == nil || n.bad || n.form&scalars == 0 {
+		return otherwise
+	}
+	return n.text
+}
+
+func (n *node) isTrue() bool { return n.str() == "true" }
+
+func (n *node) number() int {
+	i, _ := strconv.Atoi(n.str())
+	return i
+}
+
+func (n *node) duration(otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(n.str()); err == nil {
+		return d
+	}
+	return otherwise
+}
+
+func (n *node) size() int64 {
+	b, err := humanize.ParseBytes(n.str())
+	if err != nil {
+		return 0
+	}
+	return int64(b)
+}
+
+func (n *node) words() []string {
+	if n == nil || n.bad {
+		return nil
+	}
+	if n.form != sequence {
+		return []string{n.text}
+	}
+	var all []string
+	for _, item := range n.items {
+		all = append(all, item.text)
+	}
+	return all
+}

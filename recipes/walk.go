@@ -1,0 +1,191 @@
+package recipes
+
+import (
+	"fmt"
+	"strings"
+)
+
+// loader reads one recipe and collects everything that is wrong with it.
+type loader struct {
+	errs    list
+	getenv  func(string) string
+	opts    Options
+	vars    *variables
+	tasks   map[string]*draft
+	order   []*draft // as written
+	engines engines
+	spent   int // bytes that variables have grown to
+}
+
+// walk checks a value and all below it against a rule, and fills its variables in.
+func (l *loader) walk(n *node, r *rule, what string, s *scope) {
+	if n.bad {
+		return
+	}
+	n.secret = n.secret || r.secret
+	if r.plain && s != nil {
+		s = s.plain()
+	}
+	if n.form&scalars != 0 && !r.raw {
+		n.text = l.fill(n, s)
+	}
+	if n.bad || !l.formed(n, r, what) {
+		return
+	}
+	switch n.form {
+	case sequence:
+		for i, item := range n.items {
+			item.secret = item.secret || n.secret
+			l.walk(item, r.item, fmt.Sprintf("%s, number %d,", what, i+1), s)
+		}
+	case mapping:
+		l.walkMapping(n, r, what, s)
+	case null:
+	default:
+		l.walkScalar(n, r, what)
+	}
+}
+
+// formed reports whether the value has a form that the rule takes.
+func (l *loader) formed(n *node, r *rule, what string) bool {
+	if n.form&r.forms != 0 || n.filled() && r.forms&scalars != 0 {
+		return true
+	}
+	hint := r.hintForm(n)
+	if n.form == null {
+		l.errs.add(n, hint, "%s is empty; it must be %s", what, r.says)
+		return false
+	}
+	l.errs.add(n, hint, "%s must be %s, not %s", what, r.says, n.shown())
+	return false
+}
+
+// filled reports whether the text came from variables: its form is then open.
+func (n *node) filled() bool {
+	return n.form == text && !n.literal && strings.Contains(n.raw, "${")
+}
+
+// shown is the value in words, for a message.
+func (n *node) shown() string {
+	if n.form&scalars == 0 || n.secret {
+		return formNames[n.form]
+	}
+	if n.form == text {
+		return n.quoted()
+	}
+	return n.raw
+}
+
+func (r *rule) hintForm(n *node) string {
+	switch {
+	case len(r.words) > 0 && n.form&scalars != 0 && r.hintWord(n.raw) != "":
+		return r.hintWord(n.raw)
+	case r == envRule && n.form == sequence:
+		return "write NAME: value, one a line"
+	case r.forms&boolean != 0 && n.form == text:
+		return map[string]string{"yes": "write true", "on": "write true", "no": "write false", "off": "write false"}[strings.ToLower(n.raw)]
+	case r == duration && n.form == integer:
+		return fmt.Sprintf("write a unit: %ss", n.raw)
+	case r.forms == integer && n.form == text:
+		return "write it without quotes"
+	case r.forms&(text|integer|float|boolean) == text && n.form&(integer|float|boolean) != 0:
+		return fmt.Sprintf("if it is meant as text, put it in quotes: %q", n.raw)
+	case r.forms == sequence && n.form&scalars != 0 && !n.secret:
+		return "write it as a list: [" + n.raw + "]"
+	}
+	return ""
+}
+
+func (l *loader) walkScalar(n *node, r *rule, what string) {
+	if r.raw || n.filled() && strings.Contains(n.text, "${port}") {
+		return
+	}
+	for _, w := range r.words {
+		if n.text == w {
+			return
+		}
+	}
+	if r.check == nil {
+		if len(r.words) > 0 || r.forms == boolean && n.text != "true" && n.text != "false" {
+			l.errs.add(n, r.hintWord(n.text), "%s must be %s, not %s", what, r.says, n.shown())
+		}
+		return
+	}
+	if err := r.check(n.text); err != nil {
+		l.wrong(n, r, what, err)
+	}
+}
+
+// wrong reports a scalar that its check refused.
+func (l *loader) wrong(n *node, r *rule, what string, err error) {
+	hint := ""
+	if !n.filled() {
+		hint = r.hintWord(n.text)
+	}
+	if n.text == "" {
+		l.errs.add(n, hint, "%s is empty; it must be %s", what, r.says)
+		return
+	}
+	switch {
+	case r == expr && !n.filled():
+		hint = err.Error()
+	case err.Error() == taskNameSays:
+		hint = taskNameSays
+	}
+	l.errs.add(n, hint, "%s must be %s, not %s", what, r.says, n.shown())
+}
+
+func (l *loader) walkMapping(n *node, r *rule, what string, s *scope) {
+	for _, p := range n.pairs {
+		p.value.secret = p.value.secret || n.secret
+		switch k := r.key(p.key.raw); {
+		case k != nil:
+			l.walk(p.value, k.rule, k.name, s)
+		case r.each != nil:
+			l.walkNamed(p, r, s)
+		case strings.HasPrefix(p.key.raw, "x-") && r == topRule:
+			// A place for anchors, as in compose files.
+		default:
+			p.value.bad, n.strange = true, true
+			l.errs.add(p.key, r.hintKey(p.key.raw), "unknown key %q", cut(p.key.raw))
+		}
+	}
+	l.exclusive(n, r, what)
+}
+
+func (l *loader) walkNamed(p pair, r *rule, s *scope) {
+	if !r.named.MatchString(p.key.raw) {
+		p.value.bad = true
+		l.errs.add(p.key, r.namesAre, "%q cannot be a name here", cut(p.key.raw))
+		return
+	}
+	if r.task != "" {
+		l.walkTask(p, r, s)
+		return
+	}
+	l.walk(p.value, r.each, p.key.raw, s)
+}
+
+// exclusive reports keys that cannot stand together, at the second.
+func (l *loader) exclusive(n *node, r *rule, what string) {
+	first := ""
+	for _, p := range n.pairs {
+		for _, name := range r.oneOf {
+			if p.key.raw != name || p.value.bad || p.value.form == boolean && p.value.text == "false" {
+				continue
+			}
+			if first != "" {
+				l.errs.add(p.key, "keep one of them", "%s has both %q and %q", what, first, name)
+				continue
+			}
+			first = name
+		}
+	}
+}
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
