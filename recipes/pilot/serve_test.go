@@ -1,0 +1,348 @@
+package pilot
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// get is the status of a GET; 0 when nobody answers.
+func (r *running) get(path string) int {
+	response, err := http.Get(r.url + path)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// post is the status and body of a POST.
+func (r *running) post(path, body string) (int, string) {
+	r.t.Helper()
+	response, err := http.Post(r.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func (r *running) untilHealthy() {
+	r.t.Helper()
+	r.until("health 200", func() bool { return r.get("/health") == http.StatusOK })
+}
+
+// untilAnswers waits for a real completion.
+func (r *running) untilAnswers() {
+	r.t.Helper()
+	r.until("a completion", func() bool {
+		var out bytes.Buffer
+		err := question{url: r.url, model: "pilot", timeout: patience}.ask(&out, "Count to five")
+		return err == nil && out.String() == "One, two, three, four, five.\n"
+	})
+}
+
+func TestEveryShapeAnswersAndEndsWhenAsked(t *testing.T) {
+	for _, name := range Shapes() {
+		t.Run(name, func(t *testing.T) {
+			r := startPilot(t, "--shape", name, "--", name, "-tp", "2")
+			r.untilAnswers()
+			r.untilHealthy()
+			below := tree(t, r.cmd.Process.Pid)
+			if want := strings.ReplaceAll(first(shapes[name]["worker"]), "%d", "1"); want != "" && !has(below, want) {
+				t.Errorf("%q is not in the tree: %v", want, below)
+			}
+			if code := r.term(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+		})
+	}
+}
+
+func first(values []string) string { return strings.Join(values, "") }
+
+func isAlive(p process) bool { return alive(p.pid) }
+
+// has reports whether a process of that title, or one that says it is so titled, is among them.
+func has(all []process, title string) bool {
+	return slices.ContainsFunc(all, func(p process) bool {
+		return p.title == title || strings.HasSuffix(p.title, "--title "+title)
+	})
+}
+
+func TestShapesAreFlags(t *testing.T) {
+	for name, s := range shapes {
+		var o options
+		f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		o.add(f)
+		if err := s.apply(f); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestGivenFlagsWinOverTheShape(t *testing.T) {
+	var o options
+	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	o.add(f)
+	if err := f.Parse([]string{"--shape", "vllm", "--worker", "w", "--late-listen=false"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.settle(f, []string{"vllm", "serve", "--tensor-parallel-size=4"}); err != nil {
+		t.Fatal(err)
+	}
+	if o.Worker != "w" || o.LateListen || !o.Retitle || o.Workers != 4 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestWrongFlagsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"--shape", "nonesuch"}, {"--workers", "0"}, {"stray"}, {"--port", "x"}} {
+		r := startPilot(t, args...)
+		if code := r.exit(); code != 2 {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		r.untilLog("hob: error: ")
+	}
+}
+
+func TestLoading(t *testing.T) {
+	const slow = "--load-time=1h"
+	for _, c := range []struct {
+		name   string
+		args   []string
+		health int
+	}{
+		{"answers 503", []string{slow}, http.StatusServiceUnavailable},
+		{"is healthy early", []string{slow, "--early-health"}, http.StatusOK},
+		{"listens late", []string{slow, "--late-listen"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startPilot(t, c.args...)
+			r.until("the health of loading", func() bool { return r.get("/health") == c.health })
+			if c.health != 0 {
+				if status, _ := r.post("/v1/completions", `{"prompt":"A"}`); status != http.StatusServiceUnavailable {
+					t.Errorf("a completion while loading: %d", status)
+				}
+			}
+			r.until("core and worker", func() bool { return len(tree(t, r.cmd.Process.Pid)) == 2 })
+			below := tree(t, r.cmd.Process.Pid)
+			if code := r.term(); code != 143 {
+				t.Errorf("TERM while loading: exit code %d", code)
+			}
+			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+		})
+	}
+}
+
+func TestFailureWhileLoading(t *testing.T) {
+	for _, shape := range []string{"pilot", "vllm", "llama-server", "tgi"} {
+		r := startPilot(t, "--shape", shape, "--fail", "CUDA out of memory. Tried to allocate 2.00 GiB", "--fail-code", "7")
+		if code := r.exit(); code != 7 {
+			t.Errorf("%s: exit code %d", shape, code)
+		}
+		r.untilLog("CUDA out of memory. Tried to allocate 2.00 GiB")
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	r := startPilot(t)
+	r.untilHealthy()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(r.url, "http://"))
+	second := startPilot(t, "--port", port)
+	if code := second.exit(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	second.untilLog("couldn't bind HTTP server socket")
+	second.untilLog("address already in use")
+}
+
+func TestSharedPort(t *testing.T) {
+	r := startPilot(t, "--reuse-port")
+	r.untilHealthy()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(r.url, "http://"))
+	second := startPilot(t, "--port", port, "--reuse-port")
+	second.untilLog("ready")
+}
+
+func TestSilentPort(t *testing.T) {
+	r := startPilot(t, "--silent-port")
+	r.untilLog("ready")
+	if status := r.get("/health"); status != 0 {
+		t.Errorf("health %d", status)
+	}
+}
+
+func TestBlockedCompletions(t *testing.T) {
+	r := startPilot(t, "--block-completions")
+	r.untilHealthy()
+	answered := make(chan error, 1)
+	go func() {
+		answered <- question{url: r.url, model: "pilot", timeout: patience}.ask(io.Discard, "Hello")
+	}()
+	if status := r.get("/health"); status != http.StatusOK {
+		t.Errorf("health beside a blocked completion: %d", status)
+	}
+	r.term()
+	if err := <-answered; err == nil {
+		t.Error("the blocked completion was answered")
+	}
+}
+
+func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		stay bool
+	}{
+		{"vllm", []string{"--shape", "vllm"}, true},
+		{"ollama", []string{"--shape", "ollama"}, true},
+		{"while loading", []string{"--shape", "vllm", "--load-time", "1h"}, true},
+		{"not asked to", nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startPilot(t, c.args...)
+			r.until("the tree", func() bool { return len(tree(t, r.cmd.Process.Pid)) > 0 })
+			if c.name != "while loading" {
+				r.untilAnswers()
+			} else {
+				r.until("core and worker", func() bool { return len(tree(t, r.cmd.Process.Pid)) == 2 })
+			}
+			below := tree(t, r.cmd.Process.Pid)
+			worker := below[len(below)-1]
+			if err := r.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			r.exit()
+			if c.stay {
+				r.until("the worker to be an orphan", func() bool {
+					p, ok := look(worker.pid)
+					return !ok || p.parent != worker.parent
+				})
+			}
+			if !c.stay {
+				r.until("the worker to end", func() bool { return !alive(worker.pid) })
+				return
+			}
+			if !alive(worker.pid) {
+				t.Error("the worker has ended with its server")
+			}
+			endStray(t, worker)
+		})
+	}
+}
+
+// endStray ends a process that this test's pilot left.
+func endStray(t *testing.T, p process) {
+	t.Helper()
+	stray, err := os.FindProcess(p.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stray.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSecondTermLeaksWorkers(t *testing.T) {
+	r := startPilot(t, "--shape", "vllm", "--shutdown-time", "1h")
+	r.untilAnswers()
+	below := tree(t, r.cmd.Process.Pid)
+	worker := below[len(below)-1]
+	_ = r.cmd.Process.Signal(os.Interrupt)
+	r.untilLog("shutting down")
+	if code := r.term(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	r.until("the core to end", func() bool { return !alive(below[0].pid) })
+	if !alive(worker.pid) {
+		t.Error("the worker was not leaked")
+	}
+	endStray(t, worker)
+}
+
+func TestDrain(t *testing.T) {
+	r := startPilot(t, "--drain", "30s", "--answer-time", "300ms")
+	r.untilHealthy()
+	answered := make(chan error, 1)
+	asked := make(chan struct{})
+	go func() {
+		close(asked)
+		answered <- question{url: r.url, model: "pilot", timeout: patience}.ask(io.Discard, "Hello")
+	}()
+	<-asked
+	r.until("the request to be in hand", func() bool { return r.get("/v1/models") == http.StatusOK })
+	if code := r.term(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := <-answered; err != nil {
+		t.Errorf("the request in hand was not finished: %v", err)
+	}
+}
+
+func TestWorkersOfTheirOwn(t *testing.T) {
+	r := startPilot(t, "--workers", "3", "--detach-workers", "--ignore-hup", "--ignore-term", "--memory", "20000000")
+	r.untilAnswers()
+	below := tree(t, r.cmd.Process.Pid)
+	if len(below) != 4 {
+		t.Fatalf("the tree: %v", below)
+	}
+	for _, p := range below[1:] {
+		if p.session != p.pid {
+			t.Errorf("%s is in session %d", p.title, p.session)
+		}
+		status, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/status")
+		if ignored := field(string(status), "SigIgn"); !ignores(ignored, 1) || !ignores(ignored, 15) {
+			t.Errorf("%s ignores signals %s", p.title, ignored)
+		}
+		if rss := field(string(status), "VmRSS"); len(strings.Fields(rss)[0]) < 5 {
+			t.Errorf("%s holds %s", p.title, rss)
+		}
+	}
+}
+
+func TestServerEndsWhenAWorkerDoes(t *testing.T) {
+	r := startPilot(t, "--workers", "2")
+	r.untilAnswers()
+	below := tree(t, r.cmd.Process.Pid)
+	endStray(t, below[len(below)-1])
+	if code := r.exit(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+}
+
+func TestRetitleWipesTheEnvironmentAsSetproctitleDoes(t *testing.T) {
+	for _, noenv := range []string{"", "1"} {
+		t.Setenv("SPT_NOENV", noenv)
+		t.Setenv("PILOT_MARKER", "here")
+		r := startPilot(t, "--shape", "vllm")
+		r.untilAnswers()
+		for _, p := range tree(t, r.cmd.Process.Pid) {
+			environ, err := os.ReadFile("/proc/" + itoa(p.pid) + "/environ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := bytes.Contains(environ, []byte("PILOT_MARKER=here")); kept != (noenv != "") {
+				t.Errorf("SPT_NOENV=%q: %s keeps its environment: %v", noenv, p.title, kept)
+			}
+			comm, _ := os.ReadFile("/proc/" + itoa(p.pid) + "/comm")
+			if want := p.title[:15] + "\n"; string(comm) != want {
+				t.Errorf("%s: comm is %q, want %q", p.title, comm, want)
+			}
+		}
+		r.term()
+	}
+}
