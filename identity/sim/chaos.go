@@ -29,14 +29,18 @@ type Chaos struct {
 // point is a moment at which the world may move on, and at which the caller may
 // be cut off.
 func (w *World) point(what string) {
+	w.mayCut(what)
+	w.Pass(w.o.Cost)
+	w.stir(w.o.Chaos.Density)
+}
+
+func (w *World) mayCut(what string) {
 	w.step++
 	if w.cutAt >= 0 && w.step > w.cutAt {
 		w.cutAt = -1
 		w.note(evCut, w.caller, 0)
 		panic(Cut{Step: w.step, Call: what})
 	}
-	w.Pass(w.o.Cost)
-	w.stir(w.o.Chaos.Density)
 }
 
 // stir lets chance act.

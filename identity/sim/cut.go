@@ -48,7 +48,7 @@ func (w *World) Run(invocation func()) (cut bool) {
 
 // lose ends the caller by force.
 func (w *World) lose() {
-	w.pins, w.busy = 0, false
+	w.open, w.fds, w.busy = 0, map[int]*Process{}, false
 	w.turn++
 	w.caller.Exit()
 	w.caller = w.newCaller()

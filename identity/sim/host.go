@@ -78,7 +78,7 @@ func (h host) Children(pid int) ([]int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.point("Children")
-	if w.o.NoChildren || w.o.OS != "linux" {
+	if w.o.NoChildren {
 		return nil, identity.ErrUnsupported
 	}
 	if err := w.look(fmt.Sprintf("read children of %d", pid)); err != nil {
@@ -130,8 +130,17 @@ func (w *World) row(p *Process, want identity.Field) identity.Process {
 	fill(identity.WantCgroup, true, func() { r.Cgroup = p.cgroup })
 	fill(identity.WantPidfs, w.pidfs(), func() { r.PIDFS = new(p.inode) })
 	fill(identity.WantSignals, true, func() { r.SigIgn = p.ignored })
+	fill(identity.WantWchan, private, func() { r.Wchan = wchan(p) })
+	fill(identity.WantStarted, true, func() { r.Started = w.booted.Add(time.Duration(p.start) * tick) })
 	fill(identity.WantCwd, private && !dead, func() { r.Cwd = p.cwd })
 	return r
+}
+
+func wchan(p *Process) string {
+	if p.stuck {
+		return "gpu_wait"
+	}
+	return "do_poll"
 }
 
 func (w *World) pidfs() bool { return !w.o.NoPidfd && !w.o.NoPidfs }
@@ -155,10 +164,7 @@ func (h host) Wait(ctx context.Context, hs []identity.Handle, deadline time.Time
 	}
 }
 
-func hasEnded(x identity.Handle) bool {
-	h := unwrap(x)
-	return !h.now().Alive() || h.now() != h.p
-}
+func hasEnded(h identity.Handle) bool { return unwrap(h).ended() }
 
 // unwrap finds the simulated handle below a test's wrapper.
 func unwrap(x identity.Handle) *handle {

@@ -34,7 +34,7 @@ func TestVerdicts(t *testing.T) {
 		{"another namespace", Options{}, func(w *World, _ *Process, _ *identity.Ref) { w.Enter("77", "") }, identity.Unverifiable, "4"},
 		{"gone", Options{}, func(_ *World, p *Process, _ *identity.Ref) { p.Exit() }, identity.Gone, "5"},
 		{"a thread has the number", Options{}, func(w *World, p *Process, _ *identity.Ref) { p.Exit(); threadOn(w, p.PID()) }, identity.Gone, "6"},
-		{"no pin left", Options{MaxPins: 1}, func(w *World, p *Process, _ *identity.Ref) { _, _ = w.Host().Open(1) }, identity.Unverifiable, "7"},
+		{"no pin left", Options{MaxPins: 1}, func(w *World, _ *Process, _ *identity.Ref) { _, _ = w.Host().Open(1) }, identity.Unverifiable, "7"},
 		{"reused, pidfs", Options{}, func(w *World, p *Process, _ *identity.Ref) { p.Exit(); processOn(w, p.PID()) }, identity.Foreign, "9"},
 		{"reused, ticks", Options{NoPidfs: true}, func(w *World, p *Process, _ *identity.Ref) { p.Exit(); processOn(w, p.PID()) }, identity.Foreign, "10"},
 		{"hidden, no pidfs", Options{NoPidfs: true, HidePID: true, UID: 7}, nil, identity.Unverifiable, "10a"},
@@ -43,6 +43,11 @@ func TestVerdicts(t *testing.T) {
 		{"other time namespace, ticks", Options{NoPidfs: true}, func(w *World, _ *Process, _ *identity.Ref) { w.Enter("", "8") }, identity.Unverifiable, "10a"},
 		{"alive", Options{}, nil, identity.Owned, "11"},
 		{"leader ended, a thread lives", Options{}, func(_ *World, p *Process, _ *identity.Ref) { p.StartThread(); p.EndLeader() }, identity.Owned, "11"},
+		{"unpinned", Options{NoPidfd: true}, nil, identity.Owned, "8"},
+		{"unpinned, reused", Options{NoPidfd: true}, func(w *World, p *Process, _ *identity.Ref) { p.Exit(); processOn(w, p.PID()) }, identity.Foreign, "8"},
+		{"unpinned, hidden", Options{NoPidfd: true, HidePID: true, UID: 7}, nil, identity.Unverifiable, "8"},
+		{"macOS", Options{OS: "darwin"}, nil, identity.Owned, "8"},
+		{"dead, and its session lives", Options{}, func(_ *World, p *Process, _ *identity.Ref) { p.Setsid(); p.Fork(Proc{}); p.parent.reaps = 0; p.Exit() }, identity.Gone, "6"},
 		{"zombie", Options{}, func(_ *World, p *Process, _ *identity.Ref) { p.parent.never = true; p.Exit() }, identity.Gone, "12"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,7 +241,7 @@ func TestCutAndGoOn(t *testing.T) {
 		_ = h.Signal(syscall.SIGTERM)
 		reached = 2
 	}
-	w.CutAfter(1)
+	w.CutAfter(5)
 	if !w.Run(down) || reached != 1 || !p.Alive() {
 		t.Fatal("not cut before the signal", reached)
 	}

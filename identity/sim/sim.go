@@ -72,16 +72,19 @@ type World struct {
 	inode  uint64           // pidfs inode of the newest process of this boot
 	socket uint64           // inode of the newest socket
 
-	init   *Process
-	caller *Process
-	pidns  string
-	timens string
-	dark   bool // the boot id cannot be read
-	blind  bool // no view at all, for now
-	pins   int
-	left   int // chaos events that may still happen
-	forks  int // chaos forks that may still happen
-	busy   bool
+	init    *Process
+	caller  *Process
+	pidns   string
+	timens  string
+	dark    bool             // the boot id cannot be read
+	blind   bool             // no view at all, for now
+	fds     map[int]*Process // the caller's pidfds
+	fd      int              // the newest
+	open    int              // Handles that the caller has open
+	reached *Process         // whom the last successful look by number found
+	left    int              // chaos events that may still happen
+	forks   int              // chaos forks that may still happen
+	busy    bool
 
 	step   int
 	cutAt  int
@@ -103,6 +106,10 @@ func (o Options) withDefaults() Options {
 	if o.OS == "" {
 		o.OS = "linux"
 	}
+	if o.OS != "linux" {
+		o.NoPidfd, o.NoChildren = true, true
+		o.NoSubreaper = o.NoSubreaper || o.OS != "freebsd"
+	}
 	if o.PIDs == 0 {
 		o.PIDs = 64
 	}
@@ -118,7 +125,7 @@ func (w *World) startUp() {
 	w.now = time.Minute
 	w.timers = nil
 	w.all, w.freed = nil, nil
-	w.byPID, w.byTID = map[int]*Process{}, map[int]*Process{}
+	w.byPID, w.byTID, w.fds = map[int]*Process{}, map[int]*Process{}, map[int]*Process{}
 	w.held, w.past = make([]int, w.o.PIDs+2), make([]int64, w.o.PIDs+2)
 	w.next, w.inode = 1, 100
 	w.pidns, w.timens = "4026531836", "4026531834"
@@ -145,7 +152,7 @@ func (w *World) Find(pid int) *Process { return w.byPID[pid] }
 func (w *World) Processes() []*Process { return append([]*Process(nil), w.all...) }
 
 // OpenPins is how many Handles have not been closed.
-func (w *World) OpenPins() int { return w.pins }
+func (w *World) OpenPins() int { return w.open }
 
 // Ledger is what really happened.
 func (w *World) Ledger() *Ledger { return &w.ledger }
