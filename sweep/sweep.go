@@ -36,10 +36,13 @@ type Options struct {
 	// From is the step of the protocol to start from: StepAll, or StepTerm when
 	// the command has ended by itself (reason "exited").
 	From Step
-	// Keeper: the caller is the task's keeper itself. Then it never kills its
-	// own pane, and emptiness is known from its own reaper.
+	// InKeeper: the caller is the task's keeper itself. Then the keeper is not
+	// waited for and never signalled, and ClosePane is not called: the pane
+	// ends with the keeper.
 	InKeeper bool
-	DryRun   bool
+	// DryRun: nothing is signalled, saved or closed. The living members of the
+	// report have no fate, and their note says what they would get.
+	DryRun bool
 }
 
 // Step of the stop protocol.
@@ -47,25 +50,70 @@ type Step int
 
 // The steps a stop may begin at.
 const (
-	StepAll  Step = iota // capture, ask, term, force, pane, sweep
-	StepTerm             // the command has ended: capture, term, force, pane, sweep
+	StepAll Step = iota // capture, ask, term, force, pane, sweep
+	// StepTerm is for a command that has ended by itself while others of its
+	// tree live: capture, then by the task's kind: a server's survivors get
+	// Stop.Grace to end by themselves (a wait without a signal), a job's are
+	// told TERM at once, a shell's are not signalled at all (what a person
+	// left there is named, and spared). Then term, force, sweep.
+	StepTerm
 )
 
 // Stop runs the stop protocol on one task. prev is the capture on disk (rolling,
 // or left by a stop that was cut); the returned Report is complete also when
 // the error is not nil.
 func Stop(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) (Report, error) {
-	panic("not written yet")
+	s := newStopper(ctx, h, t, prev, fx, o)
+	defer s.tr.close()
+	s.capture()
+	if o.DryRun {
+		return s.preview(), nil
+	}
+	err := s.run(firstPhase(t.Kind, o.From))
+	return s.report(), err
 }
 
 // Sweep is step 7 alone, for a task that has ended: survivors of its capture are
-// ended, look-alikes named. With living true nothing is signalled.
+// ended (TERM, after Stop.TermGrace KILL), look-alikes named. What a person
+// left behind in a shell is spared, as when the shell ended. With living true
+// nothing is signalled and the report has no members.
 func Sweep(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, living bool, o Options) (Report, error) {
-	panic("not written yet")
+	o.From, o.InKeeper = StepTerm, true // the keeper and the pane are no business of a sweep
+	s := newStopper(ctx, h, t, prev, fx, o)
+	defer s.tr.close()
+	changed := s.tr.dirty
+	s.capture()
+	s.tr.dirty = changed || len(s.tr.targets()) > 0
+	switch {
+	case living:
+		r := s.report()
+		r.Members = []ReportMember{}
+		r.Verdict = verdictOf(nil, r.Host.Inspection, false)
+		return r, nil
+	case o.DryRun:
+		return s.preview(), nil
+	}
+	err := s.run(PhaseTerm)
+	return s.report(), err
 }
 
 // Observe is one round of the rolling capture: the tree below the keeper now,
 // merged into prev. changed reports whether there is something new to write.
+// The error says what of the tree could not be seen; c is what could.
 func Observe(ctx context.Context, h identity.Host, t Target, prev Capture) (c Capture, changed bool, err error) {
-	panic("not written yet")
+	tr := newTree(h, t, prev, StepAll)
+	defer tr.close()
+	tr.begun = false
+	for range observeRounds {
+		tr.look(ctx, nil)
+		if !tr.moved {
+			break
+		}
+	}
+	tr.prune()
+	return tr.capture(phaseRolling), tr.dirty, tr.blindness()
 }
+
+// observeRounds bounds a round of the rolling capture: a tree that moves faster
+// is seen again by the next one.
+const observeRounds = 3

@@ -21,6 +21,7 @@ const (
 	Command  Evidence = "command"  // D
 	Port     Evidence = "port"     // D
 	GPU      Evidence = "gpu"      // D
+	Taken    Evidence = "taken"    // a person promoted a listed look-alike by its exact id
 )
 
 // Fate is what became of a captured process.
@@ -72,7 +73,8 @@ type Member struct {
 	Fate     Fate         `json:"fate,omitempty"`
 	EndedAt  *time.Time   `json:"ended_at,omitempty"`
 	Detached bool         `json:"detached,omitempty"` // at first capture adopted by the keeper, in another session than the command's, or below such a one
-	Boundary string       `json:"boundary,omitempty"` // why it and all below it are spared
+	Boundary string       `json:"boundary,omitempty"` // a tmux server, another hob's keeper, or below one: never signalled
+	Spare    string       `json:"spare,omitempty"`    // stop.spare names it, or something above it: left alone
 	Note     string       `json:"note,omitempty"`
 }
 
@@ -150,6 +152,8 @@ type ReportMember struct {
 	Fate     Fate           `json:"fate"`
 	GPUBytes *int64         `json:"gpu_bytes"`
 	Note     string         `json:"note,omitempty"`
+	Sent     []Sent         `json:"sent,omitempty"`     // Signals, with the time of each
+	EndedAt  *time.Time     `json:"ended_at,omitempty"` // when its end was seen
 }
 
 // Lookalike is a process outside the capture with grade D evidence: named, never signalled.

@@ -1,0 +1,228 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"path"
+	"slices"
+	"strconv"
+
+	"hob/identity"
+)
+
+// How much of the host was seen.
+const (
+	inspectedFull    = "full"
+	inspectedPartial = "partial"
+	inspectedNone    = "none"
+)
+
+// wanted is what a look-alike would share with the task. None of it is identity.
+type wanted struct {
+	marker, task string
+	recipe       []string     // the command line as the recipe gives it
+	commands     [][]string   // and as the captured members show it
+	sessions     map[int]bool // kernel sessions that were born in the tree
+	ports        map[int][]int
+	gpus         map[int]string
+}
+
+// rowWants is what a look-alike is judged by and described with.
+const rowWants = identity.WantArgs | identity.WantUser | identity.WantEnviron | identity.WantStarted
+
+// why names each piece of evidence of grade D that a process shows.
+func (w wanted) why(p identity.Process) []string {
+	var why []string
+	if w.marked(p.Environ) {
+		why = append(why, string(Marker))
+	}
+	if w.commanded(p.Args) {
+		why = append(why, string(Command))
+	}
+	for _, port := range w.ports[p.PID] {
+		why = append(why, fmt.Sprintf("port %d", port))
+	}
+	if w.sessions[p.SID] && p.SID != p.PID {
+		why = append(why, string(Session))
+	}
+	if gpu, ok := w.gpus[p.PID]; ok {
+		why = append(why, "gpu "+gpu)
+	}
+	return why
+}
+
+// marked reports whether the environment carries the run's marker and does not
+// say that it is another task's of the run.
+func (w wanted) marked(environ []string) bool {
+	if w.marker == "" || !slices.Contains(environ, "HOB_RUN_ID="+w.marker) {
+		return false
+	}
+	other := func(e string) bool { return len(e) > 9 && e[:9] == "HOB_TASK=" && e[9:] != w.task }
+	return !slices.ContainsFunc(environ, other)
+}
+
+func (w wanted) commanded(args []string) bool {
+	if sameCommand(w.recipe, args) {
+		return true
+	}
+	return slices.ContainsFunc(w.commands, func(c []string) bool { return slices.Equal(c, args) })
+}
+
+// sameCommand reports whether live is the recipe's command line, as it is or
+// behind an interpreter: `vllm serve X` runs as `python3 /usr/bin/vllm serve X`.
+func sameCommand(recipe, live []string) bool {
+	if len(recipe) == 0 || len(live) < len(recipe) || len(live) > len(recipe)+1 {
+		return false
+	}
+	tail := live[len(live)-len(recipe):]
+	return path.Base(tail[0]) == path.Base(recipe[0]) && slices.Equal(tail[1:], recipe[1:])
+}
+
+// telling reports whether a command line says enough to be compared. Every
+// shell on the host is called bash.
+func telling(args []string) bool {
+	return len(args) >= 2 || len(args) == 1 && path.IsAbs(args[0])
+}
+
+// scan is one look at the whole host, for what looks like the task's.
+type scan struct {
+	inspection string
+	notes      []string
+	lookalikes []Lookalike
+	ports      []PortState
+}
+
+func (s *stopper) scan(ctx context.Context) scan {
+	var out scan
+	holders := map[int][]int{}
+	out.ports, holders = s.ports(ctx)
+	table, err := s.tr.h.Snapshot(ctx, rowWants)
+	if err == nil && !table.SawSelf {
+		err = errors.New("the process table does not show the process that reads it")
+	}
+	if err != nil {
+		out.inspection = inspectedNone
+		out.notes = append(out.notes, fmt.Sprintf("the host could not be looked at: %v", err))
+		return out
+	}
+	out.inspection, out.notes = inspectionOf(table)
+	w := s.wanted(table)
+	w.ports = holders
+	for _, p := range table.Procs {
+		if l, ok := s.lookalike(p, w); ok {
+			out.lookalikes = append(out.lookalikes, l)
+		}
+	}
+	return out
+}
+
+// inspectionOf says how much of the host a table shows.
+func inspectionOf(t *identity.Table) (string, []string) {
+	var notes []string
+	if t.Hidden {
+		notes = append(notes, "other users' processes are hidden (hidepid): look-alikes among them cannot be seen")
+	}
+	if n := len(t.Unreadable); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d processes could not be read", n))
+	}
+	environs := 0
+	for _, p := range t.Procs {
+		if p.Missing&(identity.WantEnviron|identity.WantArgs) != 0 && !p.Kernel && p.State != 'Z' {
+			environs++
+		}
+	}
+	if environs > 0 {
+		notes = append(notes, fmt.Sprintf("the environment of %d processes could not be read: the marker was not looked for in them", environs))
+	}
+	if len(notes) > 0 {
+		return inspectedPartial, notes
+	}
+	return inspectedFull, nil
+}
+
+// wanted gathers what a look-alike would share.
+func (s *stopper) wanted(table *identity.Table) wanted {
+	w := wanted{marker: s.tr.t.Marker, task: s.tr.t.Task, sessions: bornSessions(s.tr.keeperPID(), s.tr.nodes)}
+	if s.tr.t.Kind != Shell {
+		w.recipe = s.tr.t.Args
+		for _, n := range s.tr.nodes {
+			if telling(n.Args) && n.Boundary == "" {
+				w.commands = append(w.commands, n.Args)
+			}
+		}
+	}
+	for _, p := range table.Procs {
+		if w.sessions[p.PID] && !s.ours(p) {
+			delete(w.sessions, p.PID) // the number leads a stranger's session now
+		}
+	}
+	return w
+}
+
+// ours reports whether a row is the keeper's, a living member's, or of what is
+// never named.
+func (s *stopper) ours(p identity.Process) bool {
+	same := func(r identity.Ref) bool { return r.PID == p.PID && (r.Start == p.Start || r.Start == "") }
+	if s.tr.keeper != nil && same(s.tr.keeper.Ref) || slices.ContainsFunc(s.tr.t.Spared, same) {
+		return true
+	}
+	return slices.ContainsFunc(s.tr.nodes, func(n *node) bool { return same(n.Ref) })
+}
+
+// lookalike judges a row; what shows evidence is pinned and read again, so that
+// the pid and start that are named belong to what was seen.
+func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
+	if p.Kernel || p.State == 'Z' && p.Threads <= 1 || len(w.why(p)) == 0 || s.ours(p) {
+		return Lookalike{}, false
+	}
+	l := Lookalike{PID: p.PID, Start: p.Start}
+	pin, err := s.tr.h.Open(p.PID)
+	if errors.Is(err, identity.ErrGone) {
+		return l, false
+	}
+	if err == nil {
+		defer pin.Close()
+		row, err := pin.Read(rowWants)
+		if errors.Is(err, identity.ErrGone) {
+			return l, false
+		}
+		if err == nil {
+			p, l.Start = row, pin.Ref().Start
+		}
+	}
+	l.Args, l.User, l.Why, l.Note = argsOf(p), userName(p.UID), w.why(p), whose(p.Environ)
+	if !p.Started.IsZero() {
+		started := p.Started
+		l.StartedAt = &started
+	}
+	return l, len(l.Why) > 0
+}
+
+// whose says which hob task a process says it belongs to.
+func whose(environ []string) string {
+	var run, task string
+	for _, e := range environ {
+		switch {
+		case len(e) > 8 && e[:8] == "HOB_RUN=":
+			run = e[8:]
+		case len(e) > 9 && e[:9] == "HOB_TASK=":
+			task = e[9:]
+		}
+	}
+	if run == "" || task == "" {
+		return ""
+	}
+	return fmt.Sprintf("its environment says %s/%s", run, task)
+}
+
+func userName(uid int) string {
+	if uid < 0 {
+		return ""
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}

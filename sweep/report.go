@@ -1,0 +1,162 @@
+package sweep
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hob/identity"
+)
+
+// report looks at every member once more, at the whole host, and sums up.
+func (s *stopper) report() Report {
+	tr := s.tr
+	tr.refresh()
+	host := s.scan(s.scanContext())
+	r := Report{Schema: 1, Run: tr.t.Run, Task: tr.t.Task, Reason: s.o.Reason, StartedAt: s.began,
+		Members: make([]ReportMember, 0, len(tr.nodes)), Lookalikes: host.lookalikes, Ports: host.ports}
+	for _, n := range tr.nodes {
+		r.Members = append(r.Members, s.memberReport(n))
+	}
+	if m, ok := s.keeperReport(); ok {
+		r.Members = append([]ReportMember{m}, r.Members...)
+	}
+	r.Host = ReportHost{OS: tr.facts.OS, Boot: tr.facts.Boot, Inspection: host.inspection,
+		Notes: append(s.notes(), host.notes...)}
+	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0 || s.keeperUnknown())
+	r.EndedAt = tr.h.Now()
+	return r
+}
+
+// preview is the report of a dry run: nothing was signalled, and living members
+// have no fate.
+func (s *stopper) preview() Report {
+	r := s.report()
+	for i, n := range s.tr.nodes {
+		m := &r.Members[len(r.Members)-len(s.tr.nodes)+i]
+		if m.Fate == Survived && s.tr.may(n) {
+			m.Fate, m.Note = "", "would be ended"
+		}
+	}
+	return r
+}
+
+func (s *stopper) memberReport(n *node) ReportMember {
+	m := ReportMember{PID: n.Ref.PID, Start: n.Ref.Start, Parent: n.Parent, Args: n.Args, Evidence: n.Evidence,
+		Signals: names(n.Signals), Sent: n.Signals, Fate: n.Fate, EndedAt: n.EndedAt, Note: n.Note}
+	if ended(m.Fate) {
+		return m
+	}
+	sp := s.tr.spareOf(n)
+	m.Fate = fateOf(n.found, n.Signals, sp)
+	m.Note = s.why(n, sp)
+	return m
+}
+
+// why says why a member has not ended.
+func (s *stopper) why(n *node, sp spare) string {
+	switch {
+	case sp.why != "":
+		return "left alone: " + sp.why
+	case n.unknown():
+		return "could not be verified: " + n.found.Reason
+	case n.refused != "":
+		return n.refused + s.owner(n)
+	case n.was("KILL"):
+		return "stuck: " + s.state(n)
+	}
+	return ""
+}
+
+// owner names the user of a process that may not be signalled.
+func (s *stopper) owner(n *node) string {
+	row, err := n.pin.Read(identity.WantUser)
+	if err != nil || row.UID < 0 {
+		return ""
+	}
+	return "; it runs as " + userName(row.UID)
+}
+
+// state describes what a process that KILL did not end is doing.
+func (s *stopper) state(n *node) string {
+	row, err := n.pin.Read(identity.WantWchan)
+	if err != nil {
+		return "its state could not be read"
+	}
+	text := fmt.Sprintf("alive after KILL, in state %c", row.State)
+	if row.Wchan != "" && row.Wchan != "0" {
+		text += ", waiting in " + row.Wchan
+	}
+	return text
+}
+
+// keeperReport names a keeper that had to be ended, or lives on with nothing
+// below it. A keeper that ended by itself is no member.
+func (s *stopper) keeperReport() (ReportMember, bool) {
+	k := s.tr.keeper
+	if k == nil || len(k.Signals) == 0 {
+		return ReportMember{}, false
+	}
+	m := ReportMember{PID: k.Ref.PID, Start: k.Ref.Start, Args: argsOf(k.row), Evidence: []Evidence{Captured},
+		Signals: names(k.Signals), Sent: k.Signals, Note: "the task's keeper"}
+	m.Fate = fateOf(k.found, k.Signals, spare{})
+	if k.refused != "" {
+		m.Note += "; " + k.refused
+	}
+	return m, true
+}
+
+// keeperUnknown reports whether there is a keeper that could not be verified:
+// what is below it could not be looked for.
+func (s *stopper) keeperUnknown() bool { return s.tr.keeper != nil && s.tr.keeper.unknown() }
+
+// notes are what a reader must know about how much was seen.
+func (s *stopper) notes() []string {
+	tr := s.tr
+	notes := append([]string{}, tr.notes...)
+	notes = append(notes, tr.facts.Incomplete...)
+	if !tr.facts.Subreaper {
+		notes = append(notes, "this system has no subreaper: a process that left the tree before it was captured can only be looked for by likeness")
+	}
+	if s.keeperUnknown() {
+		notes = append(notes, fmt.Sprintf("the keeper %d could not be verified: %s", tr.keeper.Ref.PID, tr.keeper.found.Reason))
+	}
+	if err := tr.blindness(); err != nil {
+		notes = append(notes, strings.Split(err.Error(), "\n")...)
+	}
+	if s.saveErr != nil {
+		notes = append(notes, s.saveErr.Error())
+	}
+	return notes
+}
+
+// MarshalJSON writes empty lists as [], which the contract promises.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report
+	r.Members, r.Lookalikes, r.Ports = list(r.Members), list(r.Lookalikes), list(r.Ports)
+	r.Host.Notes = list(r.Host.Notes)
+	r.Members = slices.Clone(r.Members)
+	for i := range r.Members {
+		m := &r.Members[i]
+		m.Args, m.Evidence, m.Signals = list(m.Args), list(m.Evidence), list(m.Signals)
+	}
+	r.Lookalikes = slices.Clone(r.Lookalikes)
+	for i := range r.Lookalikes {
+		l := &r.Lookalikes[i]
+		l.Args, l.Why = list(l.Args), list(l.Why)
+	}
+	return json.Marshal(plain(r))
+}
+
+// list is the slice, never nil.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// Took is how long the stop or sweep took.
+func (r Report) Took() time.Duration { return r.EndedAt.Sub(r.StartedAt) }

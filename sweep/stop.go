@@ -1,0 +1,295 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"hob/identity"
+)
+
+// Phases of a capture, as it says itself.
+const (
+	phaseRolling = "rolling"
+	phaseStop    = "stop"
+)
+
+// A capture is taken in rounds until one adds nothing, within these bounds: a
+// tree that outruns them is caught by the rounds of the force phase.
+const (
+	captureRounds = 20
+	captureBound  = 250 * time.Millisecond
+)
+
+// stopper carries one stop out: it looks, asks Plan, and does what it says.
+type stopper struct {
+	ctx context.Context
+	tr  *tree
+	fx  Effects
+	o   Options
+
+	began   time.Time
+	phase   Phase
+	since   time.Time
+	looks   int
+	quiet   int
+	saveErr error
+	paneErr error
+}
+
+func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
+	s := &stopper{ctx: ctx, tr: newTree(h, t, prev, o.From), fx: fx, o: o, began: h.Now()}
+	return s
+}
+
+// capture is step 2: rounds of the walk until one adds nothing.
+func (s *stopper) capture() {
+	limit := s.tr.h.Now().Add(captureBound)
+	for range captureRounds {
+		s.tr.look(s.ctx, nil)
+		if !s.tr.moved || s.tr.h.Now().After(limit) || s.ctx.Err() != nil {
+			break
+		}
+	}
+	s.tr.begun, s.tr.dirty = true, true
+}
+
+// run is steps 3 to 7.
+func (s *stopper) run(first Phase) error {
+	s.enter(first)
+	for s.phase != PhaseDone {
+		if err := s.ctx.Err(); err != nil {
+			s.save()
+			return fmt.Errorf("the stop of %s/%s was cut, the next one goes on from its capture: %w", s.tr.t.Run, s.tr.t.Task, err)
+		}
+		s.look()
+		s.apply(Plan(s.seen()))
+	}
+	s.tr.refresh()
+	s.save()
+	return errors.Join(s.saveErr, s.paneErr)
+}
+
+func (s *stopper) enter(p Phase) {
+	s.phase, s.since, s.looks, s.quiet = p, s.tr.h.Now(), 0, 0
+}
+
+// look is one round. In the last phases what is found is killed at once.
+func (s *stopper) look() {
+	s.looks++
+	var visit func(*node)
+	if s.phase == PhaseForce || s.phase == PhaseSweep {
+		visit = s.kill
+	}
+	s.tr.look(s.ctx, visit)
+	s.quiet = quietAfter(s.quiet, s.phase, s.anyLeft(), s.tr.moved, len(s.tr.live) > 0)
+}
+
+// quietAfter counts the rounds in a row that found nothing of ours alive. When
+// nothing at all of the tree is left to look from, the whole host has been seen
+// once, and more rounds could not find more.
+func quietAfter(quiet int, phase Phase, left, moved, anything bool) int {
+	switch {
+	case left || moved:
+		return 0
+	case phase == PhaseSweep && !anything:
+		return quietRounds
+	}
+	return quiet + 1
+}
+
+func (s *stopper) anyLeft() bool {
+	for _, n := range s.tr.targets() {
+		if n.refused == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// seen is what the planner gets to see.
+func (s *stopper) seen() Seen {
+	tr := s.tr
+	v := Seen{Phase: s.phase, Now: tr.h.Now(), Since: s.since, Looks: s.looks, Kind: tr.t.Kind, From: s.o.From,
+		Policy: tr.t.Stop, InKeeper: s.o.InKeeper, Unsaved: tr.dirty, LastEnd: tr.lastEnd, Quiet: s.quiet,
+		Blind: len(tr.blind) > 0, Keeper: s.seenKeeper()}
+	if s.phase == PhaseForce {
+		v.Empty = s.fx.KeeperDone()
+	}
+	cmd := tr.command()
+	for _, n := range tr.nodes {
+		if n.living() {
+			v.Procs = append(v.Procs, Proc{PID: n.Ref.PID, Depth: n.depth, Command: n == cmd, May: tr.may(n),
+				Stopped: n.row.State == 'T', Refused: n.refused != "", Sent: names(n.Signals)})
+		}
+	}
+	if cmd != nil {
+		v.Asked = askedAt(cmd.Signals)
+		if cmd.EndedAt != nil {
+			v.CommandEnd = *cmd.EndedAt
+		}
+	}
+	return v
+}
+
+func (s *stopper) seenKeeper() KeeperSeen {
+	k := s.tr.keeper
+	if k == nil {
+		return KeeperSeen{}
+	}
+	return KeeperSeen{Alive: k.living(), Unknown: k.unknown(), Stopped: k.row.State == 'T', Sent: names(k.Signals)}
+}
+
+// askedAt is when the command had its stop signal: the first that is no CONT.
+func askedAt(sent []Sent) time.Time {
+	for _, s := range sent {
+		if s.Signal != "CONT" {
+			return s.At
+		}
+	}
+	return time.Time{}
+}
+
+func names(sent []Sent) []string {
+	out := make([]string, 0, len(sent))
+	for _, s := range sent {
+		out = append(out, s.Signal)
+	}
+	return out
+}
+
+// apply does what the planner wants. The signals of a batch are written down
+// first, so that the Save in front of them has them.
+func (s *stopper) apply(actions []Action) {
+	for _, a := range actions {
+		if a.Do == Send {
+			s.intend(s.tr.live[a.PID], a.Signal)
+		}
+	}
+	for _, a := range actions {
+		s.do(a)
+	}
+}
+
+func (s *stopper) do(a Action) {
+	switch a.Do {
+	case Save:
+		s.save()
+	case Send:
+		s.send(s.tr.live[a.PID], a.Signal)
+	case Keep:
+		s.signalKeeper(a.Signal)
+	case Close:
+		s.closePane()
+	case Wait:
+		s.wait(a.Until)
+	case Enter:
+		s.enter(a.Phase)
+	}
+}
+
+// save writes the capture. When the disk refuses, the stop goes on from
+// memory: not stopping would be worse, and the report says it.
+func (s *stopper) save() {
+	if !s.tr.dirty {
+		return
+	}
+	s.tr.dirty = false
+	if err := s.fx.SaveCapture(s.tr.capture(phaseStop)); err != nil && s.saveErr == nil {
+		s.saveErr = fmt.Errorf("%w: %w", ErrNotSaved, err)
+		s.fx.Note("%v; stopping %s/%s from memory", s.saveErr, s.tr.t.Run, s.tr.t.Task)
+	}
+}
+
+// intend writes down a signal that is about to be sent.
+func (s *stopper) intend(n *node, sig syscall.Signal) {
+	name := identity.SignalName(sig)
+	if name == "CONT" && n.was(name) {
+		return
+	}
+	n.Signals = append(n.Signals, Sent{Signal: name, At: s.tr.h.Now()})
+	s.tr.dirty = true
+}
+
+// send sends a signal that has been written down, and takes it back from the
+// record when it did not reach the process.
+func (s *stopper) send(n *node, sig syscall.Signal) {
+	name := identity.SignalName(sig)
+	err := n.pin.Signal(sig)
+	if err == nil {
+		n.refused = ""
+		s.fx.Note("%s to %d", name, n.Ref.PID)
+		return
+	}
+	if last := len(n.Signals) - 1; last >= 0 && n.Signals[last].Signal == name {
+		n.Signals = n.Signals[:last]
+		s.tr.dirty = true
+	}
+	if errors.Is(err, identity.ErrGone) || errors.Is(err, identity.ErrReused) {
+		return // the next look writes its end down
+	}
+	n.refused = fmt.Sprintf("%s refused: %v", name, err)
+	s.fx.Note("%s to %d: %v", name, n.Ref.PID, err)
+}
+
+// kill is the force of steps 5 and 7: KILL at discovery, once.
+func (s *stopper) kill(n *node) {
+	if !s.tr.may(n) || s.killed(n) || strings.HasPrefix(n.refused, "KILL") {
+		return
+	}
+	s.intend(n, syscall.SIGKILL)
+	s.send(n, syscall.SIGKILL)
+}
+
+// killed reports whether this stop has sent the member KILL already. One that
+// an earlier stop left stuck is told again.
+func (s *stopper) killed(n *node) bool {
+	for _, sent := range n.Signals {
+		if sent.Signal == "KILL" && !sent.At.Before(s.began) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stopper) signalKeeper(sig syscall.Signal) {
+	k := s.tr.keeper
+	name := identity.SignalName(sig)
+	k.Signals = append(k.Signals, Sent{Signal: name, At: s.tr.h.Now()})
+	if err := k.pin.Signal(sig); err != nil {
+		k.refused = fmt.Sprintf("%s refused: %v", name, err)
+		return
+	}
+	s.fx.Note("%s to the keeper %d, whose tree is empty", name, k.Ref.PID)
+}
+
+func (s *stopper) closePane() {
+	if err := s.fx.ClosePane(s.ctx); err != nil && s.paneErr == nil {
+		s.paneErr = fmt.Errorf("closing the pane of %s/%s: %w", s.tr.t.Run, s.tr.t.Task, err)
+	}
+}
+
+// wait blocks until something that is watched exits, or until the time.
+func (s *stopper) wait(until time.Time) {
+	var pins []identity.Handle
+	for _, n := range s.tr.nodes {
+		if n.living() {
+			pins = append(pins, n.pin)
+		}
+	}
+	if s.tr.keeperLives() && !s.o.InKeeper {
+		pins = append(pins, s.tr.keeper.pin)
+	}
+	// An error is a cut (the loop sees the context) or no way to wait: then the
+	// next look comes at once, which is busy but right.
+	_ = s.tr.h.Wait(s.ctx, pins, until)
+}
+
+// scanContext is for the last look at the host, which is due also when the stop
+// was cut: the report is complete in any case.
+func (s *stopper) scanContext() context.Context {
+	return context.WithoutCancel(s.ctx)
+}

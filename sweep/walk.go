@@ -1,0 +1,347 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hob/identity"
+)
+
+// listing is one reading of the process table, for hosts whose children cannot
+// be asked for.
+type listing struct {
+	table *identity.Table
+	err   error
+	kids  map[int][]int
+}
+
+// look is one round of the walk: every member is looked at through its pin,
+// then the children of each living one, root first, are pinned and taken in.
+// visit (may be nil) is called for each living member after its children are
+// pinned, so that killing it there cannot lose them.
+func (tr *tree) look(ctx context.Context, visit func(*node)) {
+	tr.round++
+	tr.blind, tr.moved, tr.listing = map[int]string{}, false, nil
+	tr.refresh()
+	before := len(tr.nodes)
+	if tr.keeperLives() {
+		tr.rooted = true
+		tr.walk(ctx, tr.keeper, visit)
+		tr.rooted = false
+	}
+	for i := 0; i < len(tr.nodes); i++ {
+		if n := tr.nodes[i]; n.living() && n.seen != tr.round {
+			tr.walk(ctx, n, visit)
+		}
+	}
+	if !tr.keeperLives() || !tr.facts.Subreaper {
+		tr.closeSessions(ctx)
+	}
+	if len(tr.nodes) != before {
+		tr.moved = true
+	}
+}
+
+// refresh looks at every member that was alive, and at the keeper.
+func (tr *tree) refresh() {
+	for _, n := range tr.nodes {
+		if n.pin != nil {
+			tr.check(n)
+		} else if n.unknown() && n.EndedAt == nil {
+			tr.retry(n)
+		}
+	}
+	if k := tr.keeper; k != nil && k.pin != nil {
+		k.found = k.pin.Verify()
+		if row, err := k.pin.Read(identity.WantArgs); err == nil {
+			k.row = row
+		}
+	}
+}
+
+// check looks at a pinned member: has it ended, has it become another program?
+func (tr *tree) check(n *node) {
+	n.found = n.pin.Verify()
+	switch n.found.Verdict {
+	case identity.Gone, identity.Foreign:
+		tr.bury(n)
+	case identity.Owned:
+		tr.reread(n)
+	}
+}
+
+// retry looks again at a recorded process that could not be verified.
+func (tr *tree) retry(n *node) {
+	n.pin, n.found = tr.h.Verify(n.Ref)
+	switch n.found.Verdict {
+	case identity.Gone, identity.Foreign:
+		tr.bury(n)
+	}
+}
+
+// reread reads a member's row again: an exec may have made a boundary of it.
+func (tr *tree) reread(n *node) {
+	row, err := n.pin.Read(identity.WantArgs)
+	if err != nil {
+		return // it is ending, or its row is hidden: the next Verify tells
+	}
+	n.row = row
+	if len(row.Args) > 0 && !slices.Equal(row.Args, n.Args) {
+		n.Args, tr.dirty = row.Args, true
+	}
+	if row.SID != 0 && (row.SID != n.SID || row.PGID != n.PGID) {
+		n.SID, n.PGID, tr.dirty = row.SID, row.PGID, true
+	}
+	tr.mark(n, n.parent, nil)
+}
+
+// walk takes in what is below root, breadth first.
+func (tr *tree) walk(ctx context.Context, root *node, visit func(*node)) {
+	queue := []*node{root}
+	root.seen = tr.round
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, kid := range tr.children(ctx, n) {
+			if kid.seen != tr.round {
+				kid.seen = tr.round
+				queue = append(queue, kid)
+			}
+		}
+		if visit != nil && n != tr.keeper {
+			visit(n)
+		}
+	}
+}
+
+// children pins the children of a living process and returns their nodes, the
+// known ones too.
+func (tr *tree) children(ctx context.Context, n *node) []*node {
+	pids, err := tr.list(ctx, n.Ref.PID)
+	switch {
+	case errors.Is(err, identity.ErrGone):
+		tr.moved = true
+		return nil
+	case err != nil:
+		tr.blind[n.Ref.PID] = fmt.Sprintf("the children of %d could not be listed: %v", n.Ref.PID, err)
+		return nil
+	}
+	var kids []*node
+	for _, pid := range pids {
+		if kid := tr.live[pid]; kid != nil && kid.living() {
+			kids = append(kids, kid)
+		} else if kid := tr.discover(pid, n); kid != nil {
+			kids = append(kids, kid)
+		}
+	}
+	return kids
+}
+
+// list asks the host for the children of a process, or finds them in the
+// process table where it cannot be asked.
+func (tr *tree) list(ctx context.Context, pid int) ([]int, error) {
+	pids, err := tr.h.Children(pid)
+	if !errors.Is(err, identity.ErrUnsupported) {
+		return pids, err
+	}
+	l := tr.table(ctx)
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l.kids[pid], nil
+}
+
+// table is the process table of this round, read once.
+func (tr *tree) table(ctx context.Context) *listing {
+	if tr.listing == nil {
+		t, err := tr.h.Snapshot(ctx, 0)
+		tr.listing = newListing(t, err)
+	}
+	return tr.listing
+}
+
+func newListing(t *identity.Table, err error) *listing {
+	l := &listing{table: t, err: err, kids: map[int][]int{}}
+	switch {
+	case err != nil:
+		return l
+	case !t.SawSelf:
+		l.err = errors.New("the process table does not show the process that reads it")
+		return l
+	}
+	for _, p := range t.Procs {
+		l.kids[p.PPID] = append(l.kids[p.PPID], p.PID)
+	}
+	return l
+}
+
+// discover pins pid and takes it in if it is a child of parent: pinned, its
+// parent read under the pin, and the parent still alive after that, so that
+// neither number can have been another process's in between.
+func (tr *tree) discover(pid int, parent *node) *node {
+	if pid <= 1 || pid == tr.keeperPID() {
+		return nil
+	}
+	pin, row, ok := tr.pinLiving(pid)
+	if !ok {
+		return nil
+	}
+	if row.PPID != parent.Ref.PID || parent.pin.Verify().Verdict != identity.Owned {
+		tr.moved = true // reparented while we looked: the next round finds it where it is now
+		pin.Close()
+		return nil
+	}
+	if parent != tr.keeper {
+		tr.reread(parent) // it may have become a boundary before it forked this one
+	}
+	return tr.take(pin, row, parent, tr.chainEvidence(parent, pid))
+}
+
+// pinLiving pins a process that hangs below us and reads its row under the pin.
+// What cannot be read is remembered as such.
+func (tr *tree) pinLiving(pid int) (identity.Handle, identity.Process, bool) {
+	pin, err := tr.h.Open(pid)
+	if err != nil {
+		tr.missed(pid, err)
+		return nil, identity.Process{}, false
+	}
+	row, err := pin.Read(identity.WantArgs)
+	if err == nil {
+		switch f := pin.Verify(); f.Verdict {
+		case identity.Owned:
+			return pin, row, true
+		case identity.Unverifiable:
+			err = fmt.Errorf("%w: %s", identity.ErrUnverifiable, f.Reason)
+		default:
+			err = identity.ErrGone
+		}
+	}
+	tr.missed(pid, err)
+	pin.Close()
+	return nil, identity.Process{}, false
+}
+
+// missed notes a process that could not be pinned or read. One that is gone is
+// not missed.
+func (tr *tree) missed(pid int, err error) {
+	if errors.Is(err, identity.ErrGone) {
+		return
+	}
+	tr.blind[pid] = fmt.Sprintf("process %d below the task could not be read: %v", pid, err)
+}
+
+// chainEvidence grades a child that was found by its parent chain.
+func (tr *tree) chainEvidence(parent *node, pid int) []Evidence {
+	adopted := parent == tr.keeper && (tr.t.Command == nil || pid != tr.t.Command.PID)
+	switch {
+	case !tr.begun && adopted:
+		return []Evidence{Captured, Adopted}
+	case !tr.begun:
+		return []Evidence{Captured}
+	case tr.rooted && tr.keeperLives():
+		return []Evidence{Adopted}
+	}
+	return []Evidence{Child}
+}
+
+// take makes a member of a pinned process. One that is in the capture already,
+// and could not be verified until now, keeps its place there.
+func (tr *tree) take(pin identity.Handle, row identity.Process, parent *node, evidence []Evidence) *node {
+	n := tr.live[row.PID]
+	if n == nil || !sameProcess(n.Ref, pin.Ref()) {
+		n = &node{Member: Member{Ref: pin.Ref(), Parent: row.PPID, SID: row.SID, PGID: row.PGID, SeenAt: tr.h.Now()}}
+		n.Detached = tr.bornDetached(row, parent)
+		tr.nodes = append(tr.nodes, n)
+		tr.live[row.PID] = n
+	} else if n.pin != nil {
+		n.pin.Close()
+	}
+	n.pin, n.row, n.found = pin, row, identity.Finding{Verdict: identity.Owned}
+	n.Args, n.Evidence, n.parent = argsOf(row), evidence, parent
+	if parent != nil {
+		n.depth = parent.depth + 1
+	}
+	tr.mark(n, parent, tr.boundaries())
+	tr.dirty = true
+	return n
+}
+
+func (tr *tree) bornDetached(row identity.Process, parent *node) bool {
+	return bornDetached(row.PPID, tr.keeperPID(), row.SID, tr.commandSID(), parent != nil && parent.Detached)
+}
+
+// argsOf is the command line, or the kernel's name in brackets (as ps shows
+// it) where there is none.
+func argsOf(p identity.Process) []string {
+	if len(p.Args) > 0 {
+		return p.Args
+	}
+	return []string{"[" + p.Comm + "]"}
+}
+
+// mark spares a member that is, or is below, a boundary or a command of
+// stop.spare. What was spared once stays so. servers are the boundaries whose
+// panes an adopted daemon may come from.
+func (tr *tree) mark(n, parent *node, servers []*node) {
+	was := n.Member.Boundary + n.Spare
+	if b := boundaryOf(n.row); b != "" && !tr.unexeced(n) {
+		n.Boundary = b
+	}
+	if parent != nil && n.Boundary == "" && parent.Boundary != "" {
+		n.Boundary = inherited(parent.Boundary)
+	}
+	if n.Boundary == "" && parent == tr.keeper && len(servers) > 0 {
+		n.Boundary = tr.strayOf(n, servers)
+	}
+	if sparedByName(n.row.Args, tr.t.Stop.Spare) {
+		n.Spare = "stop.spare"
+	}
+	if parent != nil && n.Spare == "" {
+		n.Spare = parent.Spare
+	}
+	tr.dirty = tr.dirty || was != n.Boundary+n.Spare
+}
+
+// unexeced reports whether the process still shows our keeper's command line:
+// the keeper has forked it and it has not yet become the task's command.
+func (tr *tree) unexeced(n *node) bool {
+	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
+}
+
+// strayOf says which boundary a process adopted by the keeper was started in.
+func (tr *tree) strayOf(n *node, servers []*node) string {
+	row, err := n.pin.Read(identity.WantEnviron)
+	if err != nil {
+		return ""
+	}
+	for _, s := range servers {
+		if fromBoundary(row.Environ, s.Ref.PID) {
+			return inherited(s.Boundary)
+		}
+	}
+	return ""
+}
+
+// boundaries are the tmux servers in the tree.
+func (tr *tree) boundaries() []*node {
+	var out []*node
+	for _, n := range tr.nodes {
+		if n.Boundary == tmuxBoundary {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// inherited is the boundary of what is below a boundary.
+func inherited(boundary string) string {
+	if strings.HasPrefix(boundary, belowBoundary) {
+		return boundary
+	}
+	return belowBoundary + boundary
+}
+
+func (tr *tree) keeperLives() bool { return tr.keeper != nil && tr.keeper.living() }
