@@ -109,7 +109,7 @@ func spareOf(m Member, t Target, from Step) spare {
 // sameProcess reports whether two Refs describe one process. It serves to
 // spare and to find a member in a list, never to permit a signal.
 func sameProcess(a, b identity.Ref) bool {
-	if a.PID != b.PID || a.Boot != b.Boot {
+	if a.PID < 1 || a.PID != b.PID || a.Boot != b.Boot {
 		return false
 	}
 	if a.PIDFS != nil && b.PIDFS != nil {
