@@ -8,8 +8,9 @@ func (l *loader) rehearsed(d *draft) bool {
 
 const pilotEngine = "pilot"
 
-// rehearsal is the pilot's command line in the shape of the task's engine. The
-// flags of the engine itself mean nothing to it.
+// rehearsal is the pilot's command line in the shape of the task's engine. What
+// the engine would have been started with stands after "--": the pilot takes from
+// it what shapes the tree (tensor parallelism).
 func (l *loader) rehearsal(d *draft) []string {
 	port := "${port}"
 	if p, ok := d.own.own["port"]; ok {
@@ -17,5 +18,6 @@ func (l *loader) rehearsal(d *draft) []string {
 	}
 	model := d.node.get("model").or(d.name)
 	argv := []string{l.opts.self(), "pilot", "serve", "--host", d.own.own["host"], "--port", port, "--model", model}
-	return append(argv, d.engine.tree.get("rehearse").words()...)
+	argv = append(argv, d.engine.tree.get("rehearse").words()...)
+	return append(append(argv, "--"), d.task.Command...)
 }

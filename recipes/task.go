@@ -35,6 +35,9 @@ func (l *loader) finish(d *draft) {
 	}
 	t.Dir = l.path(d.node.get("dir"), d.node.src.dir)
 	l.command(d)
+	if l.rehearsed(d) {
+		t.Command = l.rehearsal(d)
+	}
 	l.gpus(d)
 	l.env(d)
 	t.Ready = l.ready(d)
@@ -77,17 +80,13 @@ func (n *node) anyBad(keys ...string) bool {
 func (l *loader) command(d *draft) {
 	t := &d.task
 	own, shell := d.node.get("command"), d.node.get("shell")
-	if l.rehearsed(d) {
-		t.Command = l.rehearsal(d)
-		return
-	}
 	switch {
 	case own == nil && d.node.has("command"):
 	case shell != nil && shell.text == "true":
 		l.shellCommand(d, own, shell)
 		return
 	case own == nil && d.engine != nil:
-		t.Command = l.filled(d.engine.tree.get("command"), d.own).words()
+		t.Command = l.engineCommand(d)
 	case own == nil && d.kind == "shell":
 		t.Command = []string{l.loginShell()}
 	case own == nil:
@@ -96,7 +95,39 @@ func (l *loader) command(d *draft) {
 	default:
 		t.Command = l.split(own, d.scope)
 	}
-	t.Command = append(t.Command, d.node.get("args").words()...)
+	if len(t.Command) > 0 {
+		t.Command = append(t.Command, d.node.get("args").words()...)
+	}
+}
+
+// engineCommand is the engine's argv. Without a model what names it falls away.
+func (l *loader) engineCommand(d *draft) []string {
+	c := d.engine.tree.get("command")
+	if flag := d.engine.tree.get("model_flag"); flag != nil {
+		d.own.own["model_flag"] = flag.get(modelForm(d.own.own["model"])).str()
+	}
+	if c == nil || d.own.own["model"] != "" {
+		return l.filled(c, d.own).words()
+	}
+	some := *c
+	some.items = slices.DeleteFunc(slices.Clone(c.items), func(n *node) bool {
+		return n.raw == "${model}" || n.raw == "${model_flag}"
+	})
+	return l.filled(&some, d.own).words()
+}
+
+// modelForm tells a model that is a file or folder from one that is a name.
+func modelForm(model string) string {
+	for _, start := range []string{"/", "./", "../", "~/"} {
+		if strings.HasPrefix(model, start) {
+			return "file"
+		}
+	}
+	switch filepath.Ext(model) {
+	case ".gguf", ".bin", ".safetensors", ".kcpps":
+		return "file"
+	}
+	return "name"
 }
 
 func (l *loader) shellCommand(d *draft, own, shell *node) {
