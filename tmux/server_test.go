@@ -262,11 +262,12 @@ func TestAttachArgs(t *testing.T) {
 }
 
 // attach runs the argv on a terminal, as hob does by exec.
-func attach(t *testing.T, s *tmux.Server, p tmux.Pane, term string) *exec.Cmd {
+func attach(t *testing.T, s *tmux.Server, p tmux.Pane, env ...string) *exec.Cmd {
 	t.Helper()
 	argv, _ := s.AttachArgs(p, "")
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=" + term}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=screen"}
+	cmd.Env = append(cmd.Env, env...)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +301,7 @@ func TestAttachLandsOnThePane(t *testing.T) {
 	if got, err := s.Clients(ctx); err != nil || len(got) != 0 {
 		t.Fatalf("clients before: %v, %v", got, err)
 	}
-	cmd := attach(t, s, second, "screen")
+	cmd := attach(t, s, second)
 	shown := func() string {
 		return strings.TrimSpace(tmuxCommand(t, s, "list-clients", "-F", "#{client_pid} #{pane_id}"))
 	}

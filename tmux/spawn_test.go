@@ -156,10 +156,25 @@ func TestNothingOfTheCallersEnvironmentSticks(t *testing.T) {
 	t.Setenv("HF_TOKEN", "secret-of-the-first")
 	t.Setenv("SSH_AUTH_SOCK", "/nowhere")
 	t.Setenv("TMUX", "/tmp/other,1,0")
-	_, seen := spawnWriter(t, s, tmux.Spawn{Session: "one", New: true})
-	for _, kv := range seen.Env {
+	pane, seen := spawnWriter(t, s, tmux.Spawn{Session: "one", New: true})
+	noneOf(t, s, seen.Env)
+
+	// Nor does that of a terminal that attaches (tmux's update-environment).
+	attach(t, s, pane, "SSH_AUTH_SOCK=/nowhere", "DISPLAY=:7", "HF_TOKEN=secret-of-the-second")
+	tmuxtest.WaitFor(t, "the terminal is attached", func() bool {
+		clients, err := s.Clients(t.Context())
+		return err == nil && len(clients) == 1
+	})
+	_, seen = spawnWriter(t, s, tmux.Spawn{Session: pane.Session})
+	noneOf(t, s, seen.Env)
+}
+
+// noneOf checks that a pane has nothing of its maker's environment.
+func noneOf(t *testing.T, s *tmux.Server, env []string) {
+	t.Helper()
+	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains([]string{"CUDA_VISIBLE_DEVICES", "HF_TOKEN", "SSH_AUTH_SOCK"}, name) {
+		if slices.Contains([]string{"CUDA_VISIBLE_DEVICES", "HF_TOKEN", "SSH_AUTH_SOCK", "DISPLAY"}, name) {
 			t.Errorf("the pane has the caller's %s", name)
 		}
 		if name == "TMUX" && !strings.Contains(kv, s.Socket) {
@@ -287,14 +302,13 @@ func TestMissingProgram(t *testing.T) {
 func TestUserConfigurationIsIgnored(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	t.Setenv("XDG_CONFIG_HOME", home)
 	conf := "set -g base-index 1\nset -g pane-base-index 1\nset -g destroy-unattached on\nset -g remain-on-exit off\n" +
-		"set -g default-command 'exit 1'\nset-hook -g session-created 'new-window -d sleep 600'\nthis is no command\n"
-	for _, path := range []string{".tmux.conf", "tmux/tmux.conf", ".config/tmux/tmux.conf"} {
+		"set -g default-command 'exit 1'\nset-hook -g session-created 'new-window -d sleep 600'\n"
+	for path, text := range map[string]string{".tmux.conf": conf, ".config/tmux/tmux.conf": "this is no command\n"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, path)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(home, path), []byte(conf), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(home, path), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
