@@ -26,6 +26,7 @@
 //	runs/<run>/tasks/<task>/report.json   the last sweep
 //	runs/<run>/tasks/<task>/log           output, and log.1 … older; written by the keeper
 //	runs/<run>/tasks/<task>/.reserve      room on the disk that the records of a stop may use up
+//	server.lock                           held while the tmux server is started or ended and ports are given out
 //	archive/<run>-<time>/                 ended runs whose name was used again
 //
 // # ref
@@ -54,7 +55,9 @@
 //	dir           folder of the recipe
 //	resolved      the recipe as resolved, environment values left out
 //	digest        digest of the resolved recipe
+//	rehearse      whether the pilot stands in for every engine
 //	tasks         names of the tasks, in start order
+//	ports         the port of each task that has one, from before it is started
 //	tmux          where its panes are: socket, session, server
 //	tmux.socket   path of the tmux server's socket
 //	tmux.session  tmux's id of the session

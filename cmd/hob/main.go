@@ -1,4 +1,35 @@
 // Command hob starts model servers in tmux panes, and ends all of what it started.
 package main
 
-func main() {}
+import (
+	"fmt"
+	"os"
+
+	"hob/identity"
+	"hob/tasks"
+)
+
+// version is set by the Makefile.
+var version = "dev"
+
+func main() { os.Exit(start(os.Args[1:])) }
+
+// start is the program but for its exit. A keeper is looked for before anything
+// else is built: there is one in every pane, and what it does not load it does
+// not hold in memory.
+func start(args []string) int {
+	if len(args) == 2 && args[0] == "keeper" {
+		return keep(args[1])
+	}
+	return newApp().run(args)
+}
+
+// keep is `hob keeper SPEC`.
+func keep(spec string) int {
+	h, err := identity.Local()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hob:", err)
+		return 1
+	}
+	return tasks.RunKeeper(h, spec, version)
+}

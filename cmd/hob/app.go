@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+
+	"hob/identity"
+	"hob/recipes"
+	"hob/tasks"
+)
+
+// app is one invocation of hob: where it writes, what it was told.
+type app struct {
+	out, err       io.Writer
+	env            []string
+	getenv         func(string) string
+	outTTY, errTTY bool
+	inTTY          bool
+
+	home    string
+	noColor bool
+	quiet   bool
+	json    bool
+	dryRun  bool
+}
+
+func newApp() *app {
+	return &app{
+		out: os.Stdout, err: os.Stderr, env: os.Environ(), getenv: os.Getenv,
+		outTTY: isatty.IsTerminal(os.Stdout.Fd()),
+		errTTY: isatty.IsTerminal(os.Stderr.Fd()),
+		inTTY:  isatty.IsTerminal(os.Stdin.Fd()),
+	}
+}
+
+// run executes the command line and returns the exit code.
+func (a *app) run(args []string) int {
+	ctx, stop := interruptible()
+	defer stop()
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", tasks.ErrInterrupted, err)
+	}
+	a.complain(err)
+	return exitCode(err)
+}
+
+// interruptible ends with the first INT, TERM or HUP; the second one ends hob as
+// if it had never listened.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		if _, ok := <-ch; ok {
+			cancel(tasks.ErrInterrupted)
+			signal.Stop(ch)
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// manager opens the state folder for a verb that acts: what would keep it from
+// writing there shows now, before anything starts.
+func (a *app) manager(verb string) (*tasks.Manager, error) { return a.open(verb, tasks.OpenStore) }
+
+// viewer opens the state folder for a verb that only looks.
+func (a *app) viewer(verb string) (*tasks.Manager, error) { return a.open(verb, tasks.ViewStore) }
+
+func (a *app) open(verb string, open func(string) (*tasks.Store, error)) (*tasks.Manager, error) {
+	home, err := tasks.HomeDir(a.home, a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	store, err := open(home)
+	if err != nil {
+		return nil, err
+	}
+	host, err := identity.Local()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the hob program, which each pane runs: %w", err)
+	}
+	return &tasks.Manager{Store: store, Host: host, Self: self, Version: version, Verb: verb, Environ: a.env}, nil
+}
+
+// configDir is where a person's own recipes and engines are.
+func (a *app) configDir(name string) string {
+	base := a.getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) {
+		home := a.getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		base = filepath.Join(home, ".config")
+	}
+	return filepath.Join(base, "hob", name)
+}
+
+func (a *app) recipeDirs() []string {
+	if dir := a.configDir("recipes"); dir != "" {
+		return []string{dir}
+	}
+	return nil
+}
+
+// load finds and reads a recipe.
+func (a *app) load(arg string, rehearse bool) (*recipes.Recipe, error) {
+	file, err := recipes.Find(arg, a.recipeDirs())
+	if err != nil {
+		return nil, err
+	}
+	return a.loadFile(file, rehearse)
+}
+
+func (a *app) loadFile(file string, rehearse bool) (*recipes.Recipe, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return recipes.Load(file, recipes.Options{Getenv: a.getenv, EngineDir: a.configDir("engines"), Rehearse: rehearse, Self: self})
+}
+
+// say writes a line for people, unless --quiet.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.out, format+"\n", args...)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hob/tasks"
+)
+
+func (a *app) psCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ps [RUN | RUN/TASK | TASK]...",
+		Aliases: []string{"ls"},
+		Short:   "list tasks and what they are doing",
+		Long: `List tasks with their states, each derived from the evidence at this moment:
+the records are claims, and the processes are looked at.
+
+Off a terminal: tab-separated, without headers: run, task, kind, state, pid, port,
+started, ready, memory in bytes, restarts, url, note. What is not known is empty.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeNames,
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := a.viewer("ps")
+			if err != nil {
+				return err
+			}
+			sel, err := named(m, args)
+			if err != nil {
+				return err
+			}
+			list, err := m.List(sel)
+			if a.json {
+				return join(a.writeJSON(list), err)
+			}
+			return join(a.table(psColumns, psRows(list, a.outTTY, time.Now())), err)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// named are the named runs and tasks, or all.
+func named(m *tasks.Manager, args []string) ([]tasks.Selection, error) {
+	if len(args) == 0 {
+		return m.All()
+	}
+	return m.Select(args)
+}
+
+var psColumns = [...]string{"RUN", "TASK", "KIND", "STATE", "PID", "PORT", "STARTED", "READY", "MEMORY", "RESTARTS", "URL", "NOTE"}
+
+func psRows(list []tasks.Status, people bool, now time.Time) [][]string {
+	var rows [][]string
+	for _, s := range list {
+		rows = append(rows, []string{
+			s.Run, s.Task, string(s.Kind), string(s.State), number(s.PID), number(s.Port),
+			moment(s.StartedAt, people, now), moment(s.ReadyAt, people, now), size(s.MemoryBytes, people),
+			number(s.Restarts), text(s.URL), s.Note,
+		})
+	}
+	return rows
+}
+
+func number(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func moment(t *time.Time, people bool, now time.Time) string {
+	switch {
+	case t == nil:
+		return ""
+	case people:
+		return ago(now.Sub(*t))
+	}
+	return t.Format(time.RFC3339)
+}
+
+// ago is a duration for people, to two figures.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}
+
+func size(n *int64, people bool) string {
+	switch {
+	case n == nil:
+		return ""
+	case people:
+		return tasks.Bytes(*n)
+	}
+	return strconv.FormatInt(*n, 10)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"hob/recipes"
+	"hob/tasks"
+)
+
+func (a *app) restartCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "restart [RUN | RUN/TASK | TASK]...",
+		Short: "stop tasks, and start them by their recipe as it is now",
+		Long: `Stop tasks and start them again, by the recipe as it is now. It is read before
+anything is stopped. What could not be stopped clean is not started again.
+Without an argument: the only run that is up.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := a.manager("restart")
+			if err != nil {
+				return err
+			}
+			sel, err := chosen(m, args, all)
+			if err != nil {
+				return err
+			}
+			show := a.progress(m)
+			outs, err := m.Restart(cmd.Context(), sel, a.reload, tasks.StopOptions{Reason: "restart", DryRun: a.dryRun})
+			show.stop()
+			if err != nil {
+				return err
+			}
+			a.started(m, outs)
+			return problems(outs)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "every run")
+	a.dryRunFlag(cmd)
+	return cmd
+}
+
+// reload reads the recipe of a run again, as it was asked for then.
+func (a *app) reload(run tasks.Run) (*recipes.Recipe, error) {
+	return a.loadFile(run.Recipe, run.Rehearse)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"hob/recipes"
+	"hob/tasks"
+)
+
+func (a *app) upCommand() *cobra.Command {
+	var name string
+	var rehearse bool
+	cmd := &cobra.Command{
+		Use:   "up [RECIPE] [TASK...]",
+		Short: "start what a recipe names, and wait until it answers",
+		Long: `Start the tasks of a recipe, each in a tmux pane of its own, as soon as what
+it depends on is there, and wait until the servers answer. They go on when hob
+has ended. RECIPE is a file, or the name of a recipe; without it ./hob.yaml.
+With TASKs only these are started, and what they depend on.
+
+Of a run that is up, tasks that live are left alone and others are started.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeRecipe,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, named, err := a.recipeAndTasks(args, rehearse)
+			if err != nil {
+				return err
+			}
+			return a.up(cmd, r, tasks.UpOptions{Name: name, Tasks: named, Rehearse: rehearse, DryRun: a.dryRun})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "`name` of the run (else the recipe's)")
+	cmd.Flags().BoolVar(&rehearse, "rehearse", false, "let the built-in pilot stand in for every engine")
+	a.dryRunFlag(cmd)
+	return cmd
+}
+
+// recipeAndTasks reads [RECIPE] [TASK...]. A first word that is no recipe is a
+// task of ./hob.yaml, if that has it.
+func (a *app) recipeAndTasks(args []string, rehearse bool) (*recipes.Recipe, []string, error) {
+	if len(args) == 0 {
+		r, err := a.load("", rehearse)
+		return r, nil, err
+	}
+	r, err := a.load(args[0], rehearse)
+	if !errors.Is(err, recipes.ErrNoRecipe) {
+		return r, args[1:], err
+	}
+	here, hereErr := a.load("", rehearse)
+	if hereErr == nil {
+		for _, t := range here.Tasks {
+			if t.Name == args[0] {
+				return here, args, nil
+			}
+		}
+	}
+	return nil, nil, err
+}
+
+func (a *app) up(cmd *cobra.Command, r *recipes.Recipe, o tasks.UpOptions) error {
+	m, err := a.manager("up")
+	if err != nil {
+		return err
+	}
+	show := a.progress(m)
+	outs, err := m.Up(cmd.Context(), r, o)
+	show.stop()
+	if err != nil {
+		return err
+	}
+	a.started(m, outs)
+	return problems(outs)
+}
+
+// started says where each task is, and of those that failed their last lines.
+func (a *app) started(m *tasks.Manager, outs []tasks.Outcome) {
+	for _, o := range outs {
+		if a.dryRun || o.Did == "left alone" && o.Err == nil {
+			a.say("%s\t%s", o.Name, o.Did)
+		}
+		if o.Err == nil || a.quiet {
+			continue
+		}
+		for _, line := range m.Tail(o.Name, 5) {
+			a.note("%s | %s", o.Name, plain(line))
+		}
+	}
+}
+
+// completeRecipe completes recipes first, then the tasks of the one that was named.
+func (a *app) completeRecipe(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return recipes.Names(a.recipeDirs()), cobra.ShellCompDirectiveDefault
+	}
+	r, err := a.load(args[0], true)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, t := range r.Tasks {
+		names = append(names, t.Name)
+	}
+	return without(names, args), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,76 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of the manager, to be matched with errors.Is.
+var (
+	ErrUsage       = errors.New("wrong usage")
+	ErrRefused     = errors.New("refused: lives, and is not proven to be ours")
+	ErrUnverified  = errors.New("could not be verified")
+	ErrSurvivors   = errors.New("survivors remain")
+	ErrInterrupted = errors.New("interrupted")
+)
+
+// Problem is an error with advice, and with the kind (one of the errors above)
+// that decides the exit code; Kind nil is a plain failure.
+type Problem struct {
+	Kind error
+	Msg  string
+	Tip  string
+	Err  error
+}
+
+func (p *Problem) Error() string {
+	if p.Err != nil && p.Msg != "" {
+		return p.Msg + ": " + p.Err.Error()
+	}
+	if p.Err != nil {
+		return p.Err.Error()
+	}
+	return p.Msg
+}
+
+// Hint is what the person can do about it; "" when there is nothing to say.
+func (p *Problem) Hint() string { return p.Tip }
+
+// Unwrap gives errors.Is both the kind and the cause.
+func (p *Problem) Unwrap() []error {
+	var errs []error
+	for _, e := range []error{p.Kind, p.Err} {
+		if e != nil {
+			errs = append(errs, e)
+		}
+	}
+	return errs
+}
+
+// usage is a wrong use of the command line.
+func usage(tip, format string, args ...any) error {
+	return &Problem{Kind: ErrUsage, Msg: fmt.Sprintf(format, args...), Tip: tip}
+}
+
+// refused is an act that hob does not do because what lives there is not proven ours.
+func refused(tip, format string, args ...any) error {
+	return &Problem{Kind: ErrRefused, Msg: fmt.Sprintf(format, args...), Tip: tip}
+}
+
+// unverified is something that could not be told.
+func unverified(tip, format string, args ...any) error {
+	return &Problem{Kind: ErrUnverified, Msg: fmt.Sprintf(format, args...), Tip: tip}
+}
+
+// quoted lists names for people: "a", "b" and "c".
+func quoted(names []string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = fmt.Sprintf("%q", n)
+	}
+	if len(q) < 2 {
+		return strings.Join(q, "")
+	}
+	return strings.Join(q[:len(q)-1], ", ") + " and " + q[len(q)-1]
+}

@@ -1,0 +1,100 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+)
+
+// follow watches a task until it has come as far as this `up` is to see it, or
+// will not.
+func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
+	wake, err := u.watch.add(t.dir.Path, stateFiles)
+	if err != nil {
+		return Derived{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var end <-chan struct{}
+	goal := u.goal(t)
+	for {
+		seen := u.look(t.dir)
+		d := Derive(seen)
+		if end == nil && seen.Keeper != nil {
+			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
+		}
+		done, err := arrived(d, goal)
+		t.reach(d, err)
+		u.tell(u.progress(t, seen, d, done))
+		if done {
+			return d, u.explain(t, err)
+		}
+		select {
+		case <-wake:
+		case <-end:
+			end = make(chan struct{}) // it ends once
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		}
+	}
+}
+
+func (u *upRun) progress(t *upTask, s Seen, d Derived, done bool) Progress {
+	p := Progress{Name: Name{u.dir.Name, t.Name}, State: d.State, Text: d.Note, Final: done}
+	if s.Task != nil && s.Task.StartedAt != nil {
+		p.Since = *s.Task.StartedAt
+	}
+	if s.Keeper != nil {
+		p.Line = s.Keeper.LastLine
+	}
+	return p
+}
+
+// reach passes on how far the task has come to those that wait for it.
+func (t *upTask) reach(d Derived, err error) {
+	switch d.State {
+	case Up, Unready:
+		t.mark.reach(condStarted)
+	case Ready:
+		t.mark.reach(condReady)
+	case Completed:
+		t.mark.reach(condCompleted)
+	}
+	if err != nil {
+		t.mark.fail(err)
+	}
+}
+
+// arrived decides whether a task in this state has come as far as goal. The
+// error says why it will not.
+func arrived(d Derived, goal string) (bool, error) {
+	switch d.State {
+	case Starting:
+		return false, nil
+	case Up:
+		return goal == condStarted, nil
+	case Ready:
+		return goal != condCompleted, nil
+	case Completed:
+		return true, nil
+	case Unready:
+		if goal != condReady {
+			return goal == condStarted, nil
+		}
+	}
+	return true, notArrived(d)
+}
+
+func notArrived(d Derived) error {
+	if d.Note != "" {
+		return fmt.Errorf("%s: %s", d.State, d.Note)
+	}
+	return fmt.Errorf("%s", d.State)
+}
+
+// explain adds what a person needs to go on.
+func (u *upRun) explain(t *upTask, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Problem{Err: fmt.Errorf("%s is %w", t.Name, err), Tip: "hob logs " + Name{u.dir.Name, t.Name}.String()}
+}

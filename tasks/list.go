@@ -1,0 +1,108 @@
+package tasks
+
+import (
+	"errors"
+	"time"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+// Status is one task as `hob ps` shows it. Its JSON is a contract; what is not
+// known is null.
+type Status struct {
+	Run         string          `json:"run"`
+	Task        string          `json:"task"`
+	Kind        sweep.Kind      `json:"kind"`
+	Engine      *string         `json:"engine"`
+	State       State           `json:"state"`
+	PID         *int            `json:"pid"` // the command's, while it lives
+	Start       *identity.Token `json:"start"`
+	Port        *int            `json:"port"`
+	URL         *string         `json:"url"`
+	ReadyAt     *time.Time      `json:"ready_at"`
+	StartedAt   *time.Time      `json:"started_at"`
+	ExitCode    *int            `json:"exit_code"`
+	Signal      *string         `json:"signal"`
+	Restarts    *int            `json:"restarts"`
+	MemoryBytes *int64          `json:"memory_bytes"`
+	GPUBytes    *int64          `json:"gpu_bytes"`
+	Pane        *string         `json:"pane"`
+	Log         string          `json:"log"`
+
+	Note string `json:"-"` // why it is in this state, for people
+	Err  error  `json:"-"` // a record that cannot be trusted
+}
+
+// List looks at every task of the selection. A run whose record cannot be
+// trusted is among them, with its error.
+func (m *Manager) List(sel []Selection) ([]Status, error) {
+	list := []Status{}
+	var errs []error
+	for _, s := range sel {
+		if _, err := s.Run.Read(); trouble(err) != nil {
+			errs = append(errs, err)
+		}
+		for _, task := range s.Tasks {
+			st := m.status(s.Run, task)
+			if st.Err != nil {
+				errs = append(errs, st.Err)
+			}
+			list = append(list, st)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+func (m *Manager) status(r *RunDir, task string) Status {
+	t := r.Task(task)
+	seen := m.look(t)
+	d := Derive(seen)
+	st := Status{Run: r.Name, Task: task, State: d.State, Note: d.Note, Err: seen.Trouble, Log: t.LogPath()}
+	if seen.Task != nil {
+		st.fromTask(*seen.Task)
+	}
+	if seen.Keeper != nil {
+		st.fromKeeper(*seen.Keeper, d.State, seen.Command.Verdict == identity.Owned)
+	}
+	if e := seen.Exit; e != nil && seen.Command.Verdict != identity.Owned {
+		st.ExitCode, st.Signal = e.Code, orNil(e.Signal)
+	}
+	return st
+}
+
+func (st *Status) fromTask(t Task) {
+	st.Kind, st.Engine, st.Port, st.URL = t.Kind, orNil(t.Engine), t.Port, orNil(t.URL)
+	st.StartedAt = t.StartedAt
+	if t.Pane != nil {
+		st.Pane = orNil(t.Pane.Pane)
+	}
+}
+
+// fromKeeper takes what the keeper measured; of a command that has ended only
+// what stays true afterwards.
+func (st *Status) fromKeeper(k Keeper, state State, alive bool) {
+	st.Restarts = &k.Restarts
+	if st.Pane == nil {
+		st.Pane = orNil(k.Pane)
+	}
+	if st.StartedAt == nil {
+		st.StartedAt = k.StartedAt
+	}
+	if !alive {
+		return
+	}
+	st.PID, st.Start = &k.Command.PID, &k.Command.Start
+	st.MemoryBytes, st.GPUBytes = k.MemoryBytes, k.GPUBytes
+	if state == Ready {
+		st.ReadyAt = k.ReadyAt
+	}
+}
+
+// orNil is null for a text that is not there.
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

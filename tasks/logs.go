@@ -1,0 +1,337 @@
+package tasks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+)
+
+// LogOptions of Logs.
+type LogOptions struct {
+	Follow bool
+	Lines  int // the last so many; negative is all
+}
+
+// Logs writes the logs of tasks, from their oldest kept line to the newest,
+// through rotations. With Follow it goes on until each task has ended. out gets
+// whole lines, one task's at a time.
+func (m *Manager) Logs(ctx context.Context, sel []Selection, o LogOptions, out func(Name, []byte) error) error {
+	w, err := newWatcher()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var errs []error
+	for _, s := range sel {
+		for _, task := range s.Tasks {
+			f := &logReader{m: m, dir: s.Run.Task(task), watch: w, o: o}
+			f.out = func(b []byte) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return out(Name{f.dir.Run, f.dir.Name}, b)
+			}
+			read := func() {
+				if err := f.run(ctx); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+			if o.Follow {
+				wg.Go(read)
+			} else {
+				read()
+			}
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// logReader reads one task's log.
+type logReader struct {
+	m     *Manager
+	dir   *TaskDir
+	watch *watcher
+	o     LogOptions
+	out   func([]byte) error
+	file  *os.File // the one that is read; nil before the first is there
+	part  []byte   // of a line whose end has not come yet
+}
+
+func (l *logReader) run(ctx context.Context) error {
+	defer func() { _ = l.close() }()
+	if !l.o.Follow {
+		return l.all()
+	}
+	wake, err := l.watch.add(l.dir.Path, logFiles)
+	if err != nil {
+		return err
+	}
+	if err := l.all(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return l.follow(ctx, wake)
+}
+
+func logFiles(file string) bool {
+	return file == "log" || strings.HasPrefix(file, "log.") || stateFiles(file)
+}
+
+// follow copies what comes until the task has ended and all of it was read.
+func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
+	var end <-chan struct{}
+	for {
+		seen := l.m.look(l.dir)
+		over := seen.Trouble != nil || !Derive(seen).State.Lives()
+		if err := l.more(); err != nil {
+			return err
+		}
+		if over {
+			return l.flush()
+		}
+		if end == nil && seen.Keeper != nil {
+			end = l.m.endOf(ctx, seen.Keeper.Keeper.PID)
+		}
+		select {
+		case <-wake:
+		case <-end:
+			end = make(chan struct{}) // it ends once
+		case <-ctx.Done():
+			return errors.Join(l.flush(), context.Cause(ctx))
+		}
+	}
+}
+
+// all copies the kept logs, the oldest first, or the last lines of them, and
+// stays at the newest one's end.
+func (l *logReader) all() error {
+	files, err := l.open()
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	l.file = files[len(files)-1]
+	err = l.copy(files)
+	for _, f := range files[:len(files)-1] {
+		err = errors.Join(err, f.Close())
+	}
+	if !l.o.Follow {
+		err = errors.Join(err, l.flush())
+	}
+	return err
+}
+
+func (l *logReader) copy(files []*os.File) error {
+	if l.o.Lines < 0 {
+		for _, f := range files {
+			if err := l.read(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	from, offset, err := lastLines(files, l.o.Lines)
+	if err != nil {
+		return err
+	}
+	for i, f := range files[from:] {
+		at := int64(0)
+		if i == 0 {
+			at = offset
+		}
+		if _, err := f.Seek(at, io.SeekStart); err != nil {
+			return err
+		}
+		if err := l.read(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the task's logs, the oldest first. It begins with the newest, so
+// that a rotation meanwhile leaves none out.
+func (l *logReader) open() ([]*os.File, error) {
+	var files []*os.File
+	for n := 0; ; n++ {
+		f, err := os.Open(logName(l.dir.LogPath(), n))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeAll(files))
+		}
+		if n > 0 && sameFile(f, files[0]) { // rotated between the two opens
+			if err := f.Close(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		files = append([]*os.File{f}, files...)
+	}
+	return files, nil
+}
+
+func logName(path string, n int) string {
+	if n == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s.%d", path, n)
+}
+
+func closeAll(files []*os.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func sameFile(a, b *os.File) bool {
+	x, err := a.Stat()
+	if err != nil {
+		return false
+	}
+	y, err := b.Stat()
+	return err == nil && os.SameFile(x, y)
+}
+
+// more reads what was appended; after a rotation the rest of the old file, those
+// that came between, and the new one.
+func (l *logReader) more() error {
+	if l.file == nil {
+		return l.all()
+	}
+	if err := l.read(l.file); err != nil {
+		return err
+	}
+	files, err := l.open()
+	if err != nil {
+		return err
+	}
+	at := 0
+	for i, f := range files {
+		if sameFile(f, l.file) {
+			at = i + 1
+		}
+	}
+	newer := files[at:]
+	err = closeAll(files[:at])
+	if len(newer) == 0 {
+		return err
+	}
+	err = errors.Join(err, l.read(l.file), l.file.Close()) // the last of it, now that it is at rest
+	l.file = newer[len(newer)-1]
+	for _, f := range newer {
+		err = errors.Join(err, l.read(f))
+		if f != l.file {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
+
+// read copies whole lines up to the end of f.
+func (l *logReader) read(f *os.File) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := f.Read(buf)
+		l.part = append(l.part, buf[:n]...)
+		if i := bytes.LastIndexByte(l.part, '\n'); i >= 0 {
+			if werr := l.out(l.part[:i+1]); werr != nil {
+				return werr
+			}
+			l.part = append([]byte(nil), l.part[i+1:]...)
+		}
+		if errors.Is(err, io.EOF) || n == 0 && err == nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// flush gives out a last line that has no end.
+func (l *logReader) flush() error {
+	if len(l.part) == 0 {
+		return nil
+	}
+	err := l.out(append(l.part, '\n'))
+	l.part = nil
+	return err
+}
+
+func (l *logReader) close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// lastLines finds where the last n lines begin, through all files (the oldest
+// first): in which one, and at what offset.
+func lastLines(files []*os.File, n int) (from int, offset int64, err error) {
+	want := n + 1 // the end of the line before them
+	for i := len(files) - 1; i >= 0; i-- {
+		size, err := files[i].Seek(0, io.SeekEnd)
+		if err != nil {
+			return 0, 0, err
+		}
+		last := i == len(files)-1
+		if last && n == 0 {
+			return i, size, nil
+		}
+		if last && !endsLine(files[i], size) {
+			want--
+		}
+		at, left, err := backwards(files[i], size, want)
+		if err != nil || left == 0 {
+			return i, at, err
+		}
+		want = left
+	}
+	return 0, 0, nil
+}
+
+func endsLine(f *os.File, size int64) bool {
+	b := make([]byte, 1)
+	if size == 0 {
+		return false
+	}
+	_, err := f.ReadAt(b, size-1)
+	return err == nil && b[0] == '\n'
+}
+
+// backwards looks for the end of the want-th line from the back of f. left is
+// how many are still wanted when f begins before that.
+func backwards(f *os.File, size int64, want int) (at int64, left int, err error) {
+	buf := make([]byte, 64<<10)
+	for end := size; end > 0; {
+		begin := max(0, end-int64(len(buf)))
+		b := buf[:end-begin]
+		if _, err := f.ReadAt(b, begin); err != nil && !errors.Is(err, io.EOF) {
+			return 0, 0, err
+		}
+		for i := len(b) - 1; i >= 0; i-- {
+			if b[i] != '\n' {
+				continue
+			}
+			if want--; want == 0 {
+				return begin + int64(i) + 1, 0, nil
+			}
+		}
+		end = begin
+	}
+	return 0, want, nil
+}

@@ -1,0 +1,101 @@
+package tasks
+
+import (
+	"errors"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+// look reads a task's records and verifies the processes that they name.
+func (m *Manager) look(t *TaskDir) Seen {
+	var s Seen
+	task, err := t.ReadTask()
+	if err != nil {
+		s.Trouble = trouble(err)
+		return s
+	}
+	s.Task = &task
+	s.Keeper = readFor(&s, t.ReadKeeper, func(k *Keeper) string { return k.Nonce })
+	s.Exit = readFor(&s, t.ReadExit, func(e *Exit) string { return e.Nonce })
+	if k := s.Keeper; k != nil {
+		s.KeeperV = m.finding(&k.Keeper)
+		s.Command = m.finding(k.Command)
+	}
+	switch task.State {
+	case Starting, Stopping:
+		s.Busy = m.busy(t, s)
+	case Survivors, Unverified:
+		s.Left = m.left(&s, t)
+	}
+	return s
+}
+
+// trouble is nil when the record was merely never written.
+func trouble(err error) error {
+	if errors.Is(err, ErrNoRecord) {
+		return nil
+	}
+	return err
+}
+
+// readFor reads a record of the keeper and drops it when it is of another start.
+func readFor[T any](s *Seen, read func() (T, error), nonce func(*T) string) *T {
+	v, err := read()
+	if err != nil {
+		s.Trouble = errors.Join(s.Trouble, trouble(err))
+		return nil
+	}
+	if nonce(&v) != s.Task.Nonce {
+		return nil
+	}
+	return &v
+}
+
+func (m *Manager) finding(ref *identity.Ref) identity.Finding {
+	if ref == nil {
+		return identity.Finding{}
+	}
+	h, f := m.Host.Verify(*ref)
+	if h != nil {
+		_ = h.Close()
+	}
+	return f
+}
+
+// busy reports whether somebody holds the task's op.lock. It is asked only when
+// the processes cannot answer, since the try itself takes the lock for a moment.
+func (m *Manager) busy(t *TaskDir, s Seen) bool {
+	if s.KeeperV.Verdict == identity.Owned || s.Command.Verdict == identity.Owned {
+		return false
+	}
+	unlock, ok, err := t.TryLock()
+	if ok {
+		unlock()
+	}
+	return err == nil && !ok
+}
+
+// left verifies the members of the capture that the last report did not see end.
+func (m *Manager) left(s *Seen, t *TaskDir) Left {
+	var l Left
+	c, err := t.ReadCapture()
+	if err != nil {
+		s.Trouble = errors.Join(s.Trouble, trouble(err))
+		return l
+	}
+	for _, member := range c.Members {
+		if member.Fate != sweep.Survived && member.Fate != sweep.Unverifiable && member.Fate != "" {
+			continue
+		}
+		switch m.finding(&member.Ref).Verdict {
+		case identity.Owned:
+			l.Owned++
+		case identity.Unverifiable:
+			l.Unknown++
+		default:
+			l.Ended++
+		}
+	}
+	return l
+}

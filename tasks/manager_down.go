@@ -1,0 +1,284 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"hob/identity"
+	"hob/sweep"
+	"hob/tmux"
+)
+
+// StopOptions of a stop.
+type StopOptions struct {
+	Reason string // of the report: down, restart, up, …
+	DryRun bool
+}
+
+// Down stops the tasks side by side, and ends the tmux server with its last
+// pane. The task that the caller itself runs below comes last: its keeper does
+// the work, since hob ends with it.
+func (m *Manager) Down(ctx context.Context, sel []Selection, o StopOptions) []Outcome {
+	var outs []Outcome
+	for _, s := range m.ownLast(sel) {
+		outs = append(outs, m.stopTasks(ctx, s, o)...)
+		if s.Whole && !o.DryRun {
+			outs = append(outs, m.keptPanes(ctx, s)...)
+		}
+	}
+	if !o.DryRun {
+		if err := m.endServer(ctx); err != nil {
+			outs = append(outs, Outcome{Err: err})
+		}
+	}
+	return outs
+}
+
+// ownLast puts the run that the caller is in at the end.
+func (m *Manager) ownLast(sel []Selection) []Selection {
+	own := m.getenv("HOB_RUN")
+	sorted := slices.Clone(sel)
+	slices.SortStableFunc(sorted, func(a, b Selection) int {
+		return boolInt(a.Run.Name == own) - boolInt(b.Run.Name == own)
+	})
+	return sorted
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// stopTasks stops tasks of one run side by side, the caller's own last.
+func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []Outcome {
+	if _, err := s.Run.Read(); trouble(err) != nil {
+		return []Outcome{{Name: Name{Run: s.Run.Name}, State: Unverified, Err: err}}
+	}
+	outs := make([]Outcome, len(s.Tasks))
+	own := -1
+	var wg sync.WaitGroup
+	for i, task := range s.Tasks {
+		t := s.Run.Task(task)
+		if m.below(t) {
+			own = i
+			continue
+		}
+		wg.Go(func() { outs[i] = m.stopTask(ctx, s.Run, t, o) })
+	}
+	wg.Wait()
+	if own >= 0 {
+		outs[own] = m.stopOwn(s.Run, s.Run.Task(s.Tasks[own]), o)
+	}
+	return outs
+}
+
+// stopTask takes the task's lock and stops it.
+func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOptions) Outcome {
+	out := Outcome{Name: Name{r.Name, t.Name}}
+	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
+		out.State, out.Did = Stopped, "was never started"
+		return out
+	}
+	unlock, err := t.Lock(ctx)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer unlock()
+	return m.stopLocked(ctx, r, t, o)
+}
+
+// stopLocked is the stop of one task by the whole protocol. The task's lock is
+// held. What has ended already is only tidied away.
+func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopOptions) Outcome {
+	out := Outcome{Name: Name{r.Name, t.Name}}
+	seen := m.look(t)
+	d := Derive(seen)
+	out.State = d.State
+	switch {
+	case seen.Trouble != nil:
+		out.Err = seen.Trouble
+	case seen.Task == nil:
+		out.Did = "was never started"
+	case d.State.Settled() && (seen.Keeper == nil || seen.KeeperV.Verdict != identity.Owned):
+		m.tidy(ctx, r, t, seen, d, o, &out)
+	default:
+		m.runStop(ctx, r, t, seen, o, &out)
+	}
+	return out
+}
+
+// tidy closes the dead pane of a task that has ended, and brings its record up
+// to what was seen.
+func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d Derived, o StopOptions, out *Outcome) {
+	out.Did = "had ended"
+	if rep, err := t.ReadReport(); err == nil {
+		out.Report = &rep
+	}
+	if o.DryRun {
+		return
+	}
+	task := *seen.Task
+	if task.State != d.State {
+		task.State, task.UpdatedAt = d.State, m.now()
+		task.EndedAt = endedAt(seen, m.now())
+		out.Err = t.WriteTask(task)
+	}
+	s := stopper{Manager: m, run: r, dir: t, seen: seen}
+	out.Err = errors.Join(out.Err, s.ClosePane(ctx))
+}
+
+// runStop is design section 6 for one task.
+func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, o StopOptions, out *Outcome) {
+	run, err := r.Read()
+	if err != nil {
+		out.Err = err
+		return
+	}
+	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}
+	target, prev, err := s.target(run)
+	if err != nil {
+		out.Err = err
+		return
+	}
+	out.Did = "stopped"
+	if o.DryRun {
+		out.Did = "would be stopped"
+		rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, DryRun: true})
+		out.Report, out.Err = &rep, err
+		return
+	}
+	if out.Err = s.begin(o.Reason); out.Err != nil {
+		return
+	}
+	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason})
+	out.Report = &rep
+	out.State, out.Err = s.finish(rep, err)
+}
+
+// begin writes that the stop has begun. A start that was cut before its keeper
+// ran gets another nonce, so that a keeper that comes late starts nothing.
+func (s *stopper) begin(reason string) error {
+	task := *s.seen.Task
+	if s.seen.Keeper == nil && s.seen.Exit == nil {
+		nonce, err := randomHex()
+		if err != nil {
+			return err
+		}
+		task.Nonce = nonce
+	}
+	task.State, task.Reason, task.UpdatedAt = Stopping, reason, s.now()
+	s.event(s.run, s.dir.Name, "stopping: "+reason)
+	s.seen.Task = &task
+	return s.dir.WriteTask(task)
+}
+
+// finish writes the report and what the stop came to.
+func (s *stopper) finish(rep sweep.Report, stopErr error) (State, error) {
+	err := errors.Join(stopErr, s.dir.WriteReport(rep))
+	task := *s.seen.Task
+	now := s.now()
+	task.State, task.UpdatedAt, task.EndedAt = stateAfter(rep), now, endedAt(s.seen, now)
+	err = errors.Join(err, s.dir.WriteTask(task))
+	s.event(s.run, s.dir.Name, string(task.State)+": "+string(rep.Verdict))
+	return task.State, err
+}
+
+// stateAfter is the state of a task after a stop. A stop whose report is not
+// clean is never recorded as stopped.
+func stateAfter(rep sweep.Report) State {
+	switch rep.Verdict {
+	case sweep.Clean:
+		return Stopped
+	case sweep.Survivors:
+		return Survivors
+	}
+	return Unverified
+}
+
+// keptPanes names the panes that a person added to the run's session: they are
+// kept, and the session with them.
+func (m *Manager) keptPanes(ctx context.Context, s Selection) []Outcome {
+	run, err := s.Run.Read()
+	if err != nil || run.Tmux.Session == "" {
+		return nil
+	}
+	srv, err := tmux.Open(run.Tmux.Socket)
+	if err != nil {
+		return nil
+	}
+	panes, err := srv.Panes(ctx)
+	if err != nil || run.Tmux.Server == nil {
+		return nil
+	}
+	ours := m.recordedPanes(s)
+	var outs []Outcome
+	for _, p := range panes {
+		if p.ServerPID == run.Tmux.Server.PID && p.Session == run.Tmux.Session && !slices.Contains(ours, p.ID) {
+			did := fmt.Sprintf("keeps pane %s (window %s), which hob did not make", p.ID, p.WindowName)
+			outs = append(outs, Outcome{Name: Name{Run: s.Run.Name}, Did: did})
+		}
+	}
+	return outs
+}
+
+func (m *Manager) recordedPanes(s Selection) []string {
+	var ids []string
+	for _, name := range s.Tasks {
+		if t, err := s.Run.Task(name).ReadTask(); err == nil && t.Pane != nil {
+			ids = append(ids, t.Pane.Pane)
+		}
+	}
+	return ids
+}
+
+// endServer ends hob's tmux server when no pane is left in it.
+func (m *Manager) endServer(ctx context.Context) error {
+	socket, err := m.socket()
+	if err != nil {
+		return err
+	}
+	srv, err := tmux.Open(socket)
+	if err != nil {
+		return err
+	}
+	unlock, err := m.serverLock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	panes, err := srv.Panes(ctx)
+	if errors.Is(err, tmux.ErrNoServer) || err == nil && len(panes) > 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.killServer(ctx, srv)
+}
+
+// killServer ends the server and waits for its process, so that the next `up`
+// does not meet one that is about to end.
+func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
+	pid, err := srv.PID(ctx)
+	if errors.Is(err, tmux.ErrNoServer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h, openErr := m.Host.Open(pid)
+	if err := srv.KillServer(ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
+		return err
+	}
+	if openErr != nil {
+		return nil
+	}
+	defer h.Close()
+	return m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(serverDeadline))
+}

@@ -1,0 +1,154 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+)
+
+// RemoveOptions of Remove.
+type RemoveOptions struct {
+	Forget bool // also what cannot be verified or read
+	DryRun bool
+}
+
+// Ended are the words that Remove takes: runs, and folders of the archive.
+func (m *Manager) Ended() ([]string, error) {
+	runs, err := m.Store.Runs()
+	archived, err2 := m.Store.Archived()
+	for _, r := range archived {
+		runs = append(runs, filepath.Base(r.Path))
+	}
+	return runs, errors.Join(err, err2)
+}
+
+// Remove deletes the records of ended runs: a run with its archived ones, or one
+// folder of the archive. What lives, and what could still be ended, stays.
+func (m *Manager) Remove(ctx context.Context, names []string, o RemoveOptions) ([]Outcome, error) {
+	have, err := m.Ended()
+	if err != nil {
+		return nil, err
+	}
+	archived, err := m.Store.Archived()
+	if err != nil {
+		return nil, err
+	}
+	var outs []Outcome
+	for _, name := range names {
+		list := removable(m.Store, name, archived)
+		if len(list) == 0 || !slices.Contains(have, name) && !slices.ContainsFunc(list, func(r *RunDir) bool { return r.Name == name }) {
+			return outs, Names{}.unknown("run", name, have)
+		}
+		for _, r := range list {
+			outs = append(outs, m.removeRun(ctx, r, o))
+		}
+	}
+	return outs, nil
+}
+
+// removable are the folders that a word names.
+func removable(s *Store, name string, archived []*RunDir) []*RunDir {
+	var list []*RunDir
+	runs, _ := s.Runs()
+	if slices.Contains(runs, name) {
+		list = append(list, s.Run(name))
+	}
+	for _, r := range archived {
+		if r.Name == name || filepath.Base(r.Path) == name {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Archived are the names of all folders in the archive.
+func (m *Manager) Archived() ([]string, error) {
+	archived, err := m.Store.Archived()
+	var names []string
+	for _, r := range archived {
+		names = append(names, filepath.Base(r.Path))
+	}
+	return names, err
+}
+
+func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Outcome {
+	out := Outcome{Name: Name{Run: filepath.Base(r.Path)}, Did: "removed"}
+	unlock, err := m.lockRun(ctx, r)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer unlock()
+	if out.Err = m.mayRemove(r, o.Forget); out.Err != nil {
+		out.Did = "kept"
+		return out
+	}
+	if o.DryRun {
+		out.Did = "would be removed"
+		return out
+	}
+	m.closePanes(ctx, r)
+	out.Err = r.Remove()
+	return out
+}
+
+// closePanes closes the dead panes of a run that is about to lose its records.
+func (m *Manager) closePanes(ctx context.Context, r *RunDir) {
+	tasks, _ := m.taskNames(r)
+	for _, name := range tasks {
+		t := r.Task(name)
+		s := stopper{Manager: m, run: r, dir: t, seen: m.look(t)}
+		_ = s.ClosePane(ctx) // what cannot be proven ours is left alone
+	}
+}
+
+// lockRun takes the locks of all tasks of a run, so that nobody starts or stops
+// one meanwhile.
+func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
+	var locks []Unlock
+	release := func() {
+		for _, u := range locks {
+			u()
+		}
+	}
+	tasks, _ := r.Tasks()
+	for _, name := range tasks {
+		u, err := r.Task(name).Lock(ctx)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		locks = append(locks, u)
+	}
+	return release, nil
+}
+
+// mayRemove decides by each task's state whether the records of a run may go.
+func (m *Manager) mayRemove(r *RunDir, forget bool) error {
+	tasks, err := m.taskNames(r)
+	if err != nil && !forget {
+		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " removes it all the same"}
+	}
+	for _, name := range tasks {
+		if err := mayForget(Name{r.Name, name}, Derive(m.look(r.Task(name))), forget); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mayForget(n Name, d Derived, forget bool) error {
+	switch {
+	case d.State.Settled():
+		return nil
+	case d.State.Lives():
+		return &Problem{Msg: n.String() + " is " + string(d.State), Tip: "hob down " + n.Run}
+	case d.State == Survivors:
+		return &Problem{Kind: ErrSurvivors, Msg: n.String() + ": " + d.Note, Tip: "hob sweep " + n.String()}
+	case forget:
+		return nil
+	}
+	return &Problem{Kind: ErrUnverified, Msg: n.String() + " is " + string(d.State) + ": " + d.Note,
+		Tip: "hob sweep " + n.String() + " looks once more; hob rm --forget " + n.Run + " gives the record up"}
+}

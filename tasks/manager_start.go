@@ -1,0 +1,276 @@
+package tasks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"hob/identity"
+	"hob/recipes"
+	"hob/sweep"
+)
+
+// What a log may grow to: one that is written and three that were rotated.
+const (
+	logBytes = 32 << 20
+	logKeep  = 3
+)
+
+// start makes a task's records and its pane, and waits until its keeper has
+// started the command or says why not. The task's lock is held all the while.
+func (u *upRun) start(ctx context.Context, t *upTask) error {
+	if err := t.dir.Create(); err != nil {
+		return err
+	}
+	unlock, err := t.dir.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	clear, err := u.clear(ctx, t)
+	if err != nil || !clear {
+		return err
+	}
+	task, err := u.write(t)
+	if err != nil {
+		return err
+	}
+	u.tell(Progress{Name: Name{u.dir.Name, t.Name}, State: Starting, Since: u.now()})
+	if err := u.launch(ctx, t, &task); err != nil {
+		return errors.Join(err, u.failed(t, task, err))
+	}
+	u.event(u.dir, t.Name, "started")
+	return nil
+}
+
+// clear makes sure that nothing of an earlier start is left. It is false when
+// somebody else has started the task meanwhile.
+func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
+	seen := u.look(t.dir)
+	if seen.Trouble != nil {
+		return false, seen.Trouble
+	}
+	if seen.Task == nil {
+		return true, nil
+	}
+	if Derive(seen).State.Lives() {
+		return false, nil
+	}
+	o := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"})
+	if o.Err != nil {
+		return false, fmt.Errorf("%s was not started over what is left of it: %w", t.Name, o.Err)
+	}
+	return true, t.dir.forget("keeper.json", "exit.json", "stop.json", "capture.json")
+}
+
+// write makes the records that the keeper starts by. The spec comes first: a
+// keeper that finds the task `starting` finds the spec whole.
+func (u *upRun) write(t *upTask) (Task, error) {
+	nonce, err := randomHex()
+	if err != nil {
+		return Task{}, err
+	}
+	spec, err := u.spec(t, nonce)
+	if err != nil {
+		return Task{}, err
+	}
+	if err := t.dir.WriteSpec(spec); err != nil {
+		return Task{}, err
+	}
+	now := u.now()
+	task := Task{
+		Schema: Schema, Run: u.dir.Name, Task: t.Name, Kind: sweep.Kind(t.Kind), Engine: t.Engine,
+		State: Starting, Nonce: nonce, URL: t.url(), StartedAt: &now, UpdatedAt: now,
+	}
+	if t.port > 0 {
+		task.Port = &t.port
+	}
+	return task, t.dir.WriteTask(task)
+}
+
+// launch makes the pane, writes down where it is, and waits for the keeper.
+func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
+	wake, err := u.watch.add(t.dir.Path, stateFiles)
+	if err != nil {
+		return err
+	}
+	pane, err := u.panes.spawn(ctx, t.Name, []string{u.Self, "keeper", t.dir.SpecPath()})
+	if err != nil {
+		return err
+	}
+	end := u.endOf(ctx, pane.PID)
+	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID}
+	if err := t.dir.WriteTask(*task); err != nil {
+		return err
+	}
+	if err := u.awaitCommand(ctx, t, wake, end); err != nil {
+		return err
+	}
+	task.State, task.UpdatedAt = Up, u.now()
+	return t.dir.WriteTask(*task)
+}
+
+// keeperDeadline is how long a keeper may take to start the command.
+const keeperDeadline = 30 * time.Second
+
+// awaitCommand waits until the keeper has written its command's Ref, or why
+// there is none.
+func (u *upRun) awaitCommand(ctx context.Context, t *upTask, wake, end <-chan struct{}) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, keeperDeadline, errors.New("its keeper did not start the command in "+keeperDeadline.String()))
+	defer cancel()
+	for {
+		seen := u.look(t.dir)
+		switch {
+		case seen.Trouble != nil:
+			return seen.Trouble
+		case seen.Exit != nil && seen.Exit.Error != "":
+			return fmt.Errorf("%s could not be started: %s", t.Name, seen.Exit.Error)
+		case seen.Exit != nil, seen.Keeper != nil && seen.Keeper.Command != nil:
+			return nil
+		case end == nil:
+			return fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
+		}
+		select {
+		case <-wake:
+		case <-end:
+			end = nil // what it wrote last is read once more
+		case <-ctx.Done():
+			return fmt.Errorf("start %s: %w", t.Name, context.Cause(ctx))
+		}
+	}
+}
+
+// endOf is closed when the process has ended, which the kernel says.
+func (m *Manager) endOf(ctx context.Context, pid int) <-chan struct{} {
+	done := make(chan struct{})
+	h, err := m.Host.Open(pid)
+	if err != nil {
+		close(done)
+		return done
+	}
+	go m.waitEnd(ctx, h, done)
+	return done
+}
+
+func (m *Manager) waitEnd(ctx context.Context, h identity.Handle, done chan struct{}) {
+	defer h.Close()
+	if m.Host.Wait(ctx, []identity.Handle{h}, time.Time{}) == nil {
+		close(done)
+	}
+}
+
+// failed writes down that a task could not be started. What a keeper that came
+// late finds is no longer `starting`, so that it starts nothing.
+func (u *upRun) failed(t *upTask, task Task, why error) error {
+	now := u.now()
+	task.State, task.Error, task.EndedAt, task.UpdatedAt = Failed, why.Error(), &now, now
+	u.event(u.dir, t.Name, "could not be started: "+why.Error())
+	return t.dir.WriteTask(task)
+}
+
+// spec is what the keeper starts.
+func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
+	argv, _ := t.Bind(t.port)
+	stop, err := stopPolicy(t.Stop)
+	if err != nil {
+		return Spec{}, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return Spec{
+		Schema: Schema, Run: u.dir.Name, Task: t.Name, RunID: u.run.ID, Nonce: nonce,
+		Kind: sweep.Kind(t.Kind), Engine: t.Engine, Args: argv, Dir: t.Dir, Env: u.environment(t), Port: t.port,
+		Ready: readinessOf(t.Task, t.port), Stop: stop, Restart: Restart(t.Restart),
+		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
+		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
+	}, nil
+}
+
+func readinessOf(t recipes.Task, port int) *Readiness {
+	r := t.BindReady(port)
+	if r == nil {
+		return nil
+	}
+	return &Readiness{
+		HTTP: r.HTTP, TCP: r.TCP, Log: r.Log, Exec: r.Exec, Completion: r.Completion, Model: t.Model,
+		Listener: r.Listener, Timeout: r.Timeout, Interval: r.Interval,
+	}
+}
+
+func stopPolicy(s recipes.Stop) (sweep.StopPolicy, error) {
+	sig, err := signalNamed(s.Signal)
+	return sweep.StopPolicy{Signal: sig, Grace: s.Grace, TermGrace: s.TermGrace, Detached: s.Detached, Spare: s.Spare}, err
+}
+
+// signalNamed is the number of a signal on this system.
+func signalNamed(name string) (syscall.Signal, error) {
+	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if name == "" {
+		return syscall.SIGTERM, nil
+	}
+	for n := syscall.Signal(1); n < 65; n++ {
+		if identity.SignalName(n) == name {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("this system has no signal %q", name)
+}
+
+// url is where a server that speaks HTTP is reached.
+func (t *upTask) url() string {
+	if t.port == 0 || t.Ready == nil || (t.Ready.HTTP == "" && !t.Ready.Completion) {
+		return ""
+	}
+	host := t.Host
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(t.port))
+}
+
+// digest tells whether two recipes, as resolved, are the same. Values of the
+// recipe's environment count, and stand nowhere but in the hash.
+func digest(r *recipes.Recipe) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	_ = enc.Encode(r)
+	for _, t := range r.Tasks {
+		_ = enc.Encode(t.Env)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Tail are the last lines of a task's log.
+func (m *Manager) Tail(n Name, lines int) []string {
+	return tail(m.Store.Run(n.Run).Task(n.Task).LogPath(), lines)
+}
+
+func tail(path string, lines int) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 16 << 10
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil
+	}
+	data := make([]byte, min(size, most))
+	if _, err := f.ReadAt(data, size-int64(len(data))); err != nil && !errors.Is(err, io.EOF) {
+		return nil
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\r\n"), "\n")
+	if len(all) == 1 && all[0] == "" {
+		return nil
+	}
+	return all[max(0, len(all)-lines):]
+}

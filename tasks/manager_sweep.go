@@ -1,0 +1,107 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"hob/sweep"
+)
+
+// Sweep looks at the whole host for what is left of tasks that have ended, and
+// ends what is provably theirs. Of a living task nothing is signalled; what
+// looks like it is named.
+func (m *Manager) Sweep(ctx context.Context, sel []Selection, o StopOptions) []Outcome {
+	var outs []Outcome
+	for _, s := range sel {
+		run, err := s.Run.Read()
+		if err != nil {
+			outs = append(outs, Outcome{Name: Name{Run: s.Run.Name}, State: Unverified, Err: err})
+			continue
+		}
+		list := make([]Outcome, len(s.Tasks))
+		var wg sync.WaitGroup
+		for i, task := range s.Tasks {
+			wg.Go(func() { list[i] = m.sweepTask(ctx, run, s.Run, s.Run.Task(task), o) })
+		}
+		wg.Wait()
+		outs = append(outs, list...)
+	}
+	return outs
+}
+
+func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir, o StopOptions) Outcome {
+	out := Outcome{Name: Name{r.Name, t.Name}, State: Stopped, Did: "was never started"}
+	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
+		return out
+	}
+	if living := Derive(m.look(t)).State; living.Lives() && living != Stopping {
+		m.sweepOne(ctx, run, r, t, o, &out)
+		return out
+	}
+	unlock, err := t.Lock(ctx)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer unlock()
+	m.sweepOne(ctx, run, r, t, o, &out)
+	return out
+}
+
+func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, o StopOptions, out *Outcome) {
+	seen := m.look(t)
+	d := Derive(seen)
+	out.State, out.Did = d.State, "swept"
+	if seen.Trouble != nil {
+		out.Err = seen.Trouble
+		return
+	}
+	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}
+	target, prev, err := s.target(run)
+	if err != nil {
+		out.Err = err
+		return
+	}
+	living := d.State.Lives()
+	rep, err := sweep.Sweep(ctx, m.Host, target, prev, &s, living, sweep.Options{Reason: o.Reason, DryRun: o.DryRun})
+	out.Report, out.Err = &rep, err
+	if living || o.DryRun || err != nil || rep.Host.Inspection == "none" {
+		if living {
+			out.Did = "looked at"
+		}
+		return
+	}
+	out.State, out.Err = s.swept(rep)
+}
+
+// swept writes what a sweep came to.
+func (s *stopper) swept(rep sweep.Report) (State, error) {
+	state := stateAfterSweep(s.seen, rep)
+	err := s.dir.WriteReport(rep)
+	if task := *s.seen.Task; task.State != state {
+		now := s.now()
+		task.State, task.UpdatedAt = state, now
+		if task.EndedAt == nil {
+			task.EndedAt = endedAt(s.seen, now)
+		}
+		err = errors.Join(err, s.dir.WriteTask(task))
+		s.event(s.run, s.dir.Name, string(state)+" after a sweep")
+	}
+	return state, err
+}
+
+// stateAfterSweep: a task that had ended by itself keeps how it ended.
+func stateAfterSweep(s Seen, rep sweep.Report) State {
+	state := stateAfter(rep)
+	if state != Stopped {
+		return state
+	}
+	switch {
+	case s.Task.State.Settled():
+		return s.Task.State
+	case s.Exit != nil && (s.Task.Reason == "" || s.Task.Reason == "exited"):
+		return fromExit(s).State
+	}
+	return Stopped
+}

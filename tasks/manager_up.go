@@ -1,0 +1,391 @@
+package tasks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"hob/identity"
+	"hob/recipes"
+	"hob/sweep"
+	"hob/tmux"
+)
+
+// UpOptions says what of a recipe is started, and how.
+type UpOptions struct {
+	Name     string   // of the run; "" is the recipe's
+	Tasks    []string // with what they depend on; empty is all
+	Lifetime Lifetime // "" is Detached
+	Owner    *identity.Ref
+	Rehearse bool // the recipe was loaded with the pilot in every engine's place
+	Keep     bool // the run is gone on with although nothing of it is up: a restart
+	DryRun   bool
+}
+
+// upRun is one `up` under way.
+type upRun struct {
+	*Manager
+	dir    *RunDir
+	run    Run
+	recipe *recipes.Recipe
+	o      UpOptions
+	tasks  []*upTask // in start order
+	tmux   *tmux.Server
+	panes  *paneMaker
+	watch  *watcher
+}
+
+// upTask is one task of it.
+type upTask struct {
+	recipes.Task
+	dir  *TaskDir
+	was  Derived // before this up
+	act  action
+	port int
+	mark milestones
+}
+
+// action is what `up` does with one task.
+type action int
+
+const (
+	leave  action = iota // it lives, or is a job that has completed
+	start                // it has ended, or never ran
+	settle               // an earlier stop was cut or left something: finish that, then start
+)
+
+// Up starts the tasks of a recipe, each when what it depends on is there, and
+// waits until they answer. One that fails leaves the others up. The error is
+// about the whole; nothing has been started then.
+func (m *Manager) Up(ctx context.Context, r *recipes.Recipe, o UpOptions) ([]Outcome, error) {
+	u, err := m.prepareUp(ctx, r, o)
+	if err != nil || o.DryRun {
+		return u.planned(), err
+	}
+	defer u.watch.close()
+	var wg sync.WaitGroup
+	outs := make([]Outcome, len(u.tasks))
+	for i, t := range u.tasks {
+		wg.Go(func() { outs[i] = u.bring(ctx, t) })
+	}
+	wg.Wait()
+	return outs, nil
+}
+
+// prepareUp decides and checks everything that can be before the first task
+// starts. The server's lock is held meanwhile, so that two ups cannot both find
+// a port free or both make the run.
+func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions) (*upRun, error) {
+	u := &upRun{Manager: m, recipe: r, o: o}
+	name := r.Name
+	if o.Name != "" {
+		name = o.Name
+	}
+	if !ValidName(name) {
+		return u, notAName(name)
+	}
+	u.dir = m.Store.Run(name)
+	unlock, err := m.serverLock(ctx)
+	if err != nil {
+		return u, err
+	}
+	defer unlock()
+	if err := u.plan(ctx); err != nil {
+		return u, err
+	}
+	if err := u.preflight(ctx); err != nil || o.DryRun {
+		return u, err
+	}
+	return u, u.open(ctx)
+}
+
+// plan finds out what of the recipe is to be started.
+func (u *upRun) plan(ctx context.Context) error {
+	wanted, err := closure(u.recipe, u.o.Tasks)
+	if err != nil {
+		return err
+	}
+	u.run, err = u.dir.Read()
+	if trouble(err) != nil {
+		return err
+	}
+	have := u.lookAll()
+	d, err := decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have)
+	if err != nil {
+		return err
+	}
+	if d == runEnded && u.o.Keep {
+		d = runLives
+	}
+	if d == runEnded {
+		if err := u.settleRun(ctx, have); err != nil {
+			return err
+		}
+	}
+	u.chooseTasks(wanted, have, d == runLives)
+	return nil
+}
+
+// lookAll is the state of every task that the run's folder knows.
+func (u *upRun) lookAll() map[string]Derived {
+	have := map[string]Derived{}
+	names, err := u.taskNames(u.dir)
+	if err != nil {
+		have[""] = Derived{Unverified, err.Error()}
+	}
+	for _, name := range names {
+		have[name] = Derive(u.look(u.dir.Task(name)))
+	}
+	return have
+}
+
+// What `up` finds under a run's name.
+type runState int
+
+const (
+	runNew   runState = iota // nothing
+	runLives                 // the same recipe, something of it up
+	runEnded                 // nothing of it is up
+)
+
+// decideUp says what stands under a run's name, or refuses.
+func decideUp(name, recorded, wanted string, have map[string]Derived) (runState, error) {
+	if len(have) == 0 && recorded == "" {
+		return runNew, nil
+	}
+	for _, d := range have {
+		if !d.State.Lives() {
+			continue
+		}
+		if recorded != wanted {
+			return runLives, usage("hob restart "+name+" takes the recipe as it is now",
+				"run %q is up, and was started from a recipe that differs", name)
+		}
+		return runLives, nil
+	}
+	return runEnded, nil
+}
+
+// chooseTasks says of each wanted task what is to be done. In a run that is up a
+// job that has completed is not done again unless it is named.
+func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, lives bool) {
+	for _, rt := range wanted {
+		t := &upTask{Task: rt, dir: u.dir.Task(rt.Name), act: start, mark: newMilestones()}
+		if lives {
+			t.was = have[rt.Name]
+			t.act = chooseAction(t.was.State, slices.Contains(u.o.Tasks, rt.Name))
+		}
+		u.tasks = append(u.tasks, t)
+	}
+}
+
+func chooseAction(s State, named bool) action {
+	switch {
+	case s == "":
+		return start
+	case s.Lives(), s == Completed && !named:
+		return leave
+	case s.Settled():
+		return start
+	}
+	return settle
+}
+
+// closure are the named tasks with all that they depend on, in start order.
+func closure(r *recipes.Recipe, named []string) ([]recipes.Task, error) {
+	if len(named) == 0 {
+		return r.Tasks, nil
+	}
+	var all []string
+	want := map[string]bool{}
+	for _, t := range r.Tasks {
+		all = append(all, t.Name)
+	}
+	for _, n := range named {
+		if !slices.Contains(all, n) {
+			return nil, Names{}.unknown("task in "+r.Name, n, all)
+		}
+		want[n] = true
+	}
+	var list []recipes.Task
+	for _, t := range slices.Backward(r.Tasks) { // dependencies stand before
+		if !want[t.Name] {
+			continue
+		}
+		for _, d := range t.DependsOn {
+			want[d.Task] = true
+		}
+		list = append(list, t)
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// settleRun makes room for a new run of the same name: what an earlier one left
+// is ended, and its records are archived. Records that cannot be trusted, and
+// survivors, stay where they are, and nothing is started over them.
+func (u *upRun) settleRun(ctx context.Context, have map[string]Derived) error {
+	if d, torn := have[""]; torn {
+		return unverified("move the file away once you know what it was", "run %q: %s", u.dir.Name, d.Note)
+	}
+	if u.o.DryRun {
+		return nil
+	}
+	names, _ := u.taskNames(u.dir)
+	outs := u.stopTasks(ctx, Selection{Run: u.dir, Tasks: names, Whole: true}, StopOptions{Reason: "up"})
+	for _, o := range outs {
+		if o.Err != nil {
+			return &Problem{Err: fmt.Errorf("run %q ended and is not settled: %s: %w", u.dir.Name, o.Task, o.Err),
+				Tip: "hob sweep " + u.dir.Name + ", or another name with --name"}
+		}
+	}
+	u.run = Run{}
+	return u.archive(ctx)
+}
+
+// archive moves the ended run away, under all its locks.
+func (u *upRun) archive(ctx context.Context) error {
+	unlockTasks, err := u.lockRun(ctx, u.dir)
+	if err != nil {
+		return err
+	}
+	defer unlockTasks()
+	unlock, err := u.dir.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = u.dir.Archive()
+	return err
+}
+
+// open makes the run's records and the window maker.
+func (u *upRun) open(ctx context.Context) error {
+	if err := u.dir.Create(); err != nil {
+		return err
+	}
+	if err := u.fillRun(); err != nil {
+		return err
+	}
+	if err := u.dir.Write(u.run); err != nil {
+		return err
+	}
+	w, err := newWatcher()
+	if err != nil {
+		return err
+	}
+	u.watch = w
+	u.panes = u.newPaneMaker(u.tmux, u.dir, u.recipe.Layout)
+	return nil
+}
+
+func (u *upRun) fillRun() error {
+	now := u.now()
+	r := &u.run
+	if r.ID == "" {
+		id, err := randomHex()
+		if err != nil {
+			return err
+		}
+		socket, err := u.socket()
+		if err != nil {
+			return err
+		}
+		*r = Run{Schema: Schema, Name: u.dir.Name, ID: id, CreatedAt: now, Lifetime: u.o.Lifetime, Owner: u.o.Owner, Tmux: TmuxServer{Socket: socket}}
+		if r.Lifetime == "" {
+			r.Lifetime = Detached
+		}
+	}
+	r.Recipe, r.Dir, r.Rehearse = u.recipe.File, u.recipe.Dir, u.o.Rehearse
+	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = u.recipe, digest(u.recipe), u.Version, now
+	r.Tasks, r.Ports = nil, map[string]int{}
+	for _, t := range u.recipe.Tasks {
+		r.Tasks = append(r.Tasks, t.Name)
+	}
+	for _, t := range u.tasks {
+		if t.port > 0 {
+			r.Ports[t.Name] = t.port
+		}
+	}
+	return nil
+}
+
+// planned is what a dry run would do.
+func (u *upRun) planned() []Outcome {
+	var outs []Outcome
+	for _, t := range u.tasks {
+		o := Outcome{Name: Name{u.dir.Name, t.Name}, State: t.was.State, Port: t.port, Did: "would start"}
+		switch t.act {
+		case leave:
+			o.Did = "would be left alone"
+		case settle:
+			o.Did = "would settle the earlier stop, then start"
+		}
+		outs = append(outs, o)
+	}
+	return outs
+}
+
+// bring takes one task to where it is to be, once its dependencies are there.
+func (u *upRun) bring(ctx context.Context, t *upTask) Outcome {
+	defer t.mark.close()
+	o := Outcome{Name: Name{u.dir.Name, t.Name}, Port: t.port, Did: "left alone"}
+	if t.act != leave {
+		o.Did = "not started"
+		if o.Err = u.dependencies(ctx, t); o.Err != nil {
+			return o
+		}
+		if o.Err = u.start(ctx, t); o.Err != nil {
+			o.State = Derive(u.look(t.dir)).State
+			return o
+		}
+		o.Did = "started"
+	}
+	d, err := u.follow(ctx, t)
+	o.State, o.Err, o.URL = d.State, err, t.url()
+	return o
+}
+
+// dependencies waits until what the task depends on has come as far as it needs.
+func (u *upRun) dependencies(ctx context.Context, t *upTask) error {
+	for _, d := range t.DependsOn {
+		i := slices.IndexFunc(u.tasks, func(o *upTask) bool { return o.Name == d.Task })
+		if i < 0 {
+			return fmt.Errorf("%s depends on %s, which the recipe does not have", t.Name, d.Task)
+		}
+		u.tell(Progress{Name: Name{u.dir.Name, t.Name}, Since: u.now(), Text: "waits for " + d.Task + " to be " + d.Condition})
+		if err := u.tasks[i].mark.wait(ctx, d.Condition); err != nil {
+			return fmt.Errorf("%s was not started: %s is not %s: %w", t.Name, d.Task, d.Condition, err)
+		}
+	}
+	return nil
+}
+
+// goal is how far this up follows a task: as far as somebody depends on it, and
+// a server or a shell until it answers.
+func (u *upRun) goal(t *upTask) string {
+	goal := condStarted
+	if t.Kind != string(sweep.Job) {
+		goal = condReady
+	}
+	for _, o := range u.tasks {
+		for _, d := range o.DependsOn {
+			if d.Task == t.Name && rank(d.Condition) > rank(goal) {
+				goal = d.Condition
+			}
+		}
+	}
+	return goal
+}
+
+func randomHex() (string, error) {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return "", errors.Join(errors.New("no random numbers"), err)
+	}
+	return hex.EncodeToString(b), nil
+}

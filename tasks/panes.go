@@ -1,0 +1,219 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"hob/identity"
+	"hob/recipes"
+	"hob/tmux"
+)
+
+// paneMaker makes the panes of one run. The first one makes the session; panes
+// that the layout puts into one window split it.
+type paneMaker struct {
+	m       *Manager
+	dir     *RunDir
+	srv     *tmux.Server
+	layout  []recipes.Window
+	mu      sync.Mutex // of session and windows
+	session string
+	server  *identity.Ref
+	windows map[string]string // of the layout: name → "@4"
+}
+
+func (m *Manager) newPaneMaker(srv *tmux.Server, dir *RunDir, layout []recipes.Window) *paneMaker {
+	return &paneMaker{m: m, dir: dir, srv: srv, layout: layout, windows: map[string]string{}}
+}
+
+// spawn makes a task's pane. Panes of their own window are made side by side.
+func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
+	p.mu.Lock()
+	session, err := p.ready(ctx)
+	w, shared := p.window(task)
+	if err != nil || session == "" || shared {
+		defer p.mu.Unlock()
+		if err != nil {
+			return tmux.Pane{}, err
+		}
+		return p.first(ctx, session, task, w, argv)
+	}
+	p.mu.Unlock()
+	return p.srv.Spawn(ctx, tmux.Spawn{Session: session, Window: task, Argv: argv})
+}
+
+// window is the layout's window of a task, if it has one with others.
+func (p *paneMaker) window(task string) (recipes.Window, bool) {
+	for _, w := range p.layout {
+		if slices.Contains(w.Panes, task) {
+			return w, true
+		}
+	}
+	return recipes.Window{Name: task}, false
+}
+
+// first makes a pane while nobody else of this run does: the one that makes the
+// session, or one that shares a window.
+func (p *paneMaker) first(ctx context.Context, session, task string, w recipes.Window, argv []string) (tmux.Pane, error) {
+	s := tmux.Spawn{Session: session, Window: w.Name, Argv: argv}
+	if id := p.windows[w.Name]; id != "" {
+		s.Window, s.Split, s.Layout = id, true, w.Split
+	}
+	if session != "" {
+		pane, err := p.srv.Spawn(ctx, s)
+		if err == nil {
+			p.windows[w.Name] = pane.Window
+		}
+		return pane, err
+	}
+	unlock, err := p.m.serverLock(ctx)
+	if err != nil {
+		return tmux.Pane{}, err
+	}
+	defer unlock()
+	s.Session, s.New = p.dir.Name, true
+	pane, err := p.srv.Spawn(ctx, s)
+	if err != nil {
+		return pane, err
+	}
+	p.windows[w.Name] = pane.Window
+	return pane, p.record(ctx, pane)
+}
+
+// ready finds the run's session, "" when it has to be made.
+func (p *paneMaker) ready(ctx context.Context) (string, error) {
+	if p.session != "" {
+		return p.session, nil
+	}
+	panes, err := p.m.livePanes(ctx, p.srv)
+	if err != nil {
+		return "", err
+	}
+	for _, pane := range panes {
+		if pane.SessionName != p.dir.Name {
+			continue
+		}
+		if err := p.record(ctx, pane); err != nil {
+			return "", err
+		}
+		p.known(panes)
+		return p.session, nil
+	}
+	return "", nil
+}
+
+// known takes the windows that tasks of the layout already have.
+func (p *paneMaker) known(panes []tmux.Pane) {
+	for _, w := range p.layout {
+		for _, task := range w.Panes {
+			t, err := p.dir.Task(task).ReadTask()
+			if err != nil || t.Pane == nil {
+				continue
+			}
+			if i := slices.IndexFunc(panes, func(x tmux.Pane) bool { return x.ID == t.Pane.Pane && x.PID == t.Pane.PID }); i >= 0 {
+				p.windows[w.Name] = panes[i].Window
+			}
+		}
+	}
+}
+
+// record writes down which server and session the run's panes are in.
+func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
+	ref, err := p.m.serverRef(pane.ServerPID)
+	if err != nil {
+		return err
+	}
+	unlock, err := p.dir.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	run, err := p.dir.Read()
+	if err != nil {
+		return err
+	}
+	run.Tmux = TmuxServer{Socket: p.srv.Socket, Session: pane.Session, Server: &ref}
+	run.UpdatedAt = p.m.now()
+	if err := p.dir.Write(run); err != nil {
+		return err
+	}
+	p.session, p.server = pane.Session, &ref
+	return nil
+}
+
+// serverRef is the Ref of a tmux server. A server in another pid namespace names
+// itself by a number that is nobody's, or somebody else's, in ours.
+func (m *Manager) serverRef(pid int) (identity.Ref, error) {
+	h, err := m.Host.Open(pid)
+	if err != nil {
+		return identity.Ref{}, &Problem{Kind: ErrRefused, Err: fmt.Errorf("the tmux server calls itself pid %d: %w", pid, err),
+			Tip: "it may run in another container: use another state folder with --home"}
+	}
+	defer h.Close()
+	p, err := h.Read(0)
+	if err == nil && !strings.HasPrefix(p.Comm, "tmux") {
+		return identity.Ref{}, refused("it may run in another container: use another state folder with --home",
+			"the tmux server calls itself pid %d, and that is %s here", pid, m.describe(pid))
+	}
+	return h.Ref(), err
+}
+
+// livePanes lists the panes of hob's tmux server, none when there is no server.
+// A server whose socket file was deleted is told to bind it anew: otherwise a
+// second one would be started, and the first, with its panes, orphaned.
+func (m *Manager) livePanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane, error) {
+	panes, err := srv.Panes(ctx)
+	if !errors.Is(err, tmux.ErrNoServer) {
+		return panes, err
+	}
+	again, err := m.rebind(ctx, srv)
+	if err != nil || !again {
+		return nil, err
+	}
+	return srv.Panes(ctx)
+}
+
+// rebind looks for a living server of this socket in the runs' records, and has
+// it make its socket again (SIGUSR1, tmux(1)).
+func (m *Manager) rebind(ctx context.Context, srv *tmux.Server) (bool, error) {
+	runs, err := m.Store.Runs()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range runs {
+		run, err := m.Store.Run(name).Read()
+		if err != nil || run.Tmux.Server == nil || run.Tmux.Socket != srv.Socket {
+			continue
+		}
+		if again, err := m.rebindOne(ctx, srv, *run.Tmux.Server); again || err != nil {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
+func (m *Manager) rebindOne(ctx context.Context, srv *tmux.Server, ref identity.Ref) (bool, error) {
+	h, _ := m.Host.Verify(ref)
+	if h == nil {
+		return false, nil
+	}
+	defer h.Close()
+	usr1, err := signalNamed("USR1")
+	if err == nil {
+		err = h.Signal(usr1)
+	}
+	if err == nil {
+		err = srv.WaitAnswer(ctx)
+	}
+	if err != nil && h.Verify().Verdict != identity.Owned {
+		return false, nil // it was about to end anyway
+	}
+	if err != nil {
+		return false, fmt.Errorf("have the tmux server %d bind %s again: %w", ref.PID, srv.Socket, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,225 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"hob/identity"
+)
+
+// preflight checks the host for the tasks that are to start, and gives ports to
+// those that want any free one.
+func (u *upRun) preflight(ctx context.Context) error {
+	socket, err := u.socket()
+	if err != nil {
+		return err
+	}
+	if u.tmux, err = u.server(ctx, socket); err != nil {
+		return err
+	}
+	if err := u.autoPorts(); err != nil {
+		return err
+	}
+	wants := u.wants()
+	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts()}
+	g.claimed = u.claims()
+	if g.held, err = u.held(ctx, wants); err != nil {
+		return err
+	}
+	if v, err := mem.VirtualMemoryWithContext(ctx); err == nil {
+		g.memory = &v.Available
+	}
+	return preflight(u.dir.Name, wants, g)
+}
+
+// wants are the tasks that are to start.
+func (u *upRun) wants() []want {
+	var list []want
+	for _, t := range u.tasks {
+		if t.act == leave {
+			continue
+		}
+		argv, _ := t.Bind(t.port)
+		env := u.environment(t)
+		list = append(list, want{task: t.Task, argv: argv, path: lookup(env, "PATH"), port: t.port})
+	}
+	return list
+}
+
+// ownPorts are the ports of tasks of this run that are left alone, and of those
+// that are started again.
+func (u *upRun) ownPorts() map[int]struct{} {
+	ports := map[int]struct{}{}
+	for _, t := range u.tasks {
+		if t.act == leave && t.port > 0 {
+			ports[t.port] = struct{}{}
+		}
+	}
+	return ports
+}
+
+// claims are the ports of the tasks of all other runs that live, from their
+// records: a server that is still loading has no listener yet.
+func (u *upRun) claims() map[int]Name {
+	claimed := map[int]Name{}
+	all, _ := u.All()
+	for _, s := range all {
+		run, err := s.Run.Read()
+		if err != nil || s.Run.Name == u.dir.Name || len(run.Ports) == 0 {
+			continue
+		}
+		live := false
+		states := map[string]State{}
+		for _, task := range s.Tasks {
+			states[task] = Derive(u.look(s.Run.Task(task))).State
+			live = live || states[task].Lives()
+		}
+		for task, port := range run.Ports {
+			if st := states[task]; live && (st.Lives() || st == "") || st == Survivors {
+				claimed[port] = Name{s.Run.Name, task}
+			}
+		}
+	}
+	return claimed
+}
+
+// autoPorts takes free ports for the tasks that leave the choice to hob. All
+// are held open until the last one is chosen, so that none is given twice.
+func (u *upRun) autoPorts() error {
+	var open []net.Listener
+	defer func() {
+		for _, l := range open {
+			_ = l.Close()
+		}
+	}()
+	for _, t := range u.tasks {
+		t.port = t.Port.Number
+		if t.act == leave {
+			t.port = u.run.Ports[t.Name]
+		}
+		if !t.Port.Auto || t.act == leave {
+			continue
+		}
+		l, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return fmt.Errorf("find a free port for %s: %w", t.Name, err)
+		}
+		open = append(open, l)
+		t.port = l.Addr().(*net.TCPAddr).Port
+	}
+	return nil
+}
+
+// held finds out who listens on the wanted ports.
+func (u *upRun) held(ctx context.Context, wants []want) (map[int]string, error) {
+	ports := map[int]bool{}
+	for _, w := range wants {
+		if w.port > 0 && !w.task.Port.Auto {
+			ports[w.port] = true
+		}
+	}
+	if len(ports) == 0 {
+		return nil, nil
+	}
+	socks, err := u.Host.Sockets(ctx, 0)
+	if err != nil {
+		return boundPorts(ports)
+	}
+	held := map[int]string{}
+	for _, s := range socks {
+		port := int(s.Local.Port())
+		if s.Listen && ports[port] {
+			held[port] = u.holder(ctx, s)
+		}
+	}
+	return held, nil
+}
+
+// boundPorts asks the kernel itself, where its listeners cannot be listed.
+func boundPorts(ports map[int]bool) (map[int]string, error) {
+	held := map[int]string{}
+	for port := range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			held[port] = "a process that this system does not name"
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// holder names who has a socket open, in words.
+func (u *upRun) holder(ctx context.Context, s identity.Socket) string {
+	pid := s.PID
+	if pid == 0 {
+		h, err := u.Host.Holders(ctx, []uint64{s.Inode}, nil)
+		if err == nil && len(h.ByInode[s.Inode]) > 0 {
+			pid = h.ByInode[s.Inode][0]
+		}
+	}
+	if pid == 0 {
+		return fmt.Sprintf("a process that cannot be seen from here (user id %d)", s.UID)
+	}
+	return u.describe(pid)
+}
+
+// describe is a process in words: "pid 12 (python3 server.py)".
+func (m *Manager) describe(pid int) string {
+	h, err := m.Host.Open(pid)
+	if err != nil {
+		return fmt.Sprintf("pid %d", pid)
+	}
+	defer h.Close()
+	p, err := h.Read(identity.WantArgs)
+	if err != nil || len(p.Args) == 0 {
+		return fmt.Sprintf("pid %d", pid)
+	}
+	return fmt.Sprintf("pid %d (%s)", pid, strings.Join(p.Args, " "))
+}
+
+// environment is what the task's command is started with, but for what the
+// keeper adds: the caller's, then the recipe's.
+func (u *upRun) environment(t *upTask) []string {
+	_, vars := t.Bind(t.port)
+	env := map[string]string{}
+	var order []string
+	set := func(name, value string) {
+		if _, known := env[name]; !known {
+			order = append(order, name)
+		}
+		env[name] = value
+	}
+	for _, kv := range u.Environ {
+		if name, value, ok := strings.Cut(kv, "="); ok && name != "" && !slices.Contains(notInherited, name) {
+			set(name, value)
+		}
+	}
+	for _, v := range vars {
+		set(v.Name, v.Value)
+	}
+	out := make([]string, len(order))
+	for i, name := range order {
+		out[i] = name + "=" + env[name]
+	}
+	return out
+}
+
+// notInherited are variables that speak of the pane that hob was called in.
+var notInherited = []string{"TMUX", "TMUX_PANE", "HOB_RUN", "HOB_TASK", "HOB_RUN_ID"}
+
+func lookup(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

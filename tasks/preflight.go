@@ -1,0 +1,144 @@
+package tasks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"hob/recipes"
+)
+
+// ground is what preflight has seen of the host.
+type ground struct {
+	program func(name, dir, path string) error // is there such a command
+	folder  func(dir string) error
+	memory  *uint64          // free bytes; nil when it could not be read
+	held    map[int]string   // ports that somebody listens on, and who
+	claimed map[int]Name     // ports of tasks of other runs
+	mine    map[int]struct{} // ports that tasks of this run, left alone, hold
+}
+
+// want is what preflight needs to know of a task that is to start.
+type want struct {
+	task    recipes.Task
+	argv    []string
+	path    string // the PATH of its environment
+	port    int
+	started string // FILE:LINE of the recipe, for errors
+}
+
+// preflight names everything that would keep the tasks from starting.
+func preflight(run string, wants []want, g ground) error {
+	var errs []error
+	var memory int64
+	for _, w := range wants {
+		errs = append(errs, checkPrograms(w, g), checkPort(run, w, g))
+		if err := g.folder(w.task.Dir); err != nil {
+			errs = append(errs, &Problem{Msg: fmt.Sprintf("%s: its folder: %v", w.task.Name, err), Tip: "dir in the recipe names it"})
+		}
+		memory += w.task.Needs.Memory
+	}
+	errs = append(errs, checkMemory(memory, g))
+	return errors.Join(errs...)
+}
+
+func checkPrograms(w want, g ground) error {
+	names := slices.Clone(w.task.Needs.Commands)
+	if len(w.argv) > 0 && !slices.Contains(names, w.argv[0]) {
+		names = append(names, w.argv[0])
+	}
+	var errs []error
+	for _, name := range names {
+		if err := g.program(name, w.task.Dir, w.path); err != nil {
+			errs = append(errs, &Problem{
+				Msg: fmt.Sprintf("%s needs the command %q: %v", w.task.Name, name, err),
+				Tip: "install it, name its path in the recipe, or try the recipe with --rehearse",
+			})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkPort(run string, w want, g ground) error {
+	if w.port == 0 || w.task.Port.Auto {
+		return nil
+	}
+	if other, ok := g.claimed[w.port]; ok {
+		return &Problem{
+			Msg: fmt.Sprintf("port %d of %s/%s belongs to %s", w.port, run, w.task.Name, other),
+			Tip: "hob down " + other.String() + ", or give one of them another port (port: auto)",
+		}
+	}
+	if _, ok := g.mine[w.port]; ok {
+		return nil
+	}
+	if who, ok := g.held[w.port]; ok {
+		return &Problem{
+			Msg: fmt.Sprintf("port %d of %s/%s is held by %s", w.port, run, w.task.Name, who),
+			Tip: "end it, or give the task another port (port: auto)",
+		}
+	}
+	return nil
+}
+
+func checkMemory(need int64, g ground) error {
+	if need == 0 || g.memory == nil || uint64(need) <= *g.memory {
+		return nil
+	}
+	return &Problem{
+		Msg: fmt.Sprintf("the tasks need %s of memory, and %s are free", Bytes(need), Bytes(int64(*g.memory))),
+		Tip: "end something, or lower needs.memory in the recipe",
+	}
+}
+
+// findProgram looks a command up as the task will: by its own PATH, and from its
+// own folder.
+func findProgram(name, dir, path string) error {
+	if strings.ContainsRune(name, filepath.Separator) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return executable(name)
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if executable(filepath.Join(cmp.Or(folder, dir), name)) == nil {
+			return nil
+		}
+	}
+	return errors.New("it is not on PATH")
+}
+
+func executable(path string) error {
+	_, err := exec.LookPath(path)
+	var pathErr *exec.Error
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+func folderExists(dir string) error {
+	fi, err := os.Stat(dir)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("%s is not a folder", dir)
+	}
+	return err
+}
+
+// Bytes is a size for people: "1.5 GiB".
+func Bytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, i := float64(n)/unit, 0
+	for ; value >= unit && i < 4; i++ {
+		value /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[i])
+}

@@ -1,0 +1,210 @@
+package tasks
+
+import (
+	"fmt"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+// Seen is what one look at a task found: its records, and what became of the
+// processes that they name. [Derive] turns it into a state.
+type Seen struct {
+	Task    *Task            // nil: the task was never started
+	Keeper  *Keeper          // nil: none was written for this start
+	Exit    *Exit            // nil: none was written for this start
+	Trouble error            // a record that cannot be trusted
+	KeeperV identity.Finding // zero when no keeper is recorded
+	Command identity.Finding // zero when no command is recorded
+	Busy    bool             // somebody holds the task's op.lock
+	Left    Left             // what the last report left alive
+}
+
+// Left counts, by their verdict now, the members of the last report that it
+// did not see end.
+type Left struct{ Owned, Unknown, Ended int }
+
+// Derived is the state of a task as the evidence shows it. Note says why where
+// the state alone does not.
+type Derived struct {
+	State State
+	Note  string
+}
+
+// Derive decides what state a task is in. It is pure: the record's own word is
+// one claim among others, and the processes outrank it.
+func Derive(s Seen) Derived {
+	switch {
+	case s.Trouble != nil:
+		return Derived{Unverified, s.Trouble.Error()}
+	case s.Task == nil:
+		return Derived{Stopped, "never started"}
+	}
+	switch s.Task.State {
+	case Stopped, Exited, Completed, Failed:
+		return deriveEnded(s)
+	case Survivors, Unverified:
+		return deriveLeft(s)
+	}
+	if d, unknown := unverifiable(s); unknown {
+		return d
+	}
+	switch s.Task.State {
+	case Starting:
+		return deriveStarting(s)
+	case Stopping:
+		return deriveStopping(s)
+	}
+	return deriveUp(s)
+}
+
+// unverifiable is the state of a task of which hob cannot tell whether it runs.
+func unverifiable(s Seen) (Derived, bool) {
+	for _, f := range []identity.Finding{s.KeeperV, s.Command} {
+		if f.Verdict == identity.Unverifiable {
+			return Derived{Unverified, f.Reason}, true
+		}
+	}
+	return Derived{}, false
+}
+
+// deriveEnded holds the claim that all has ended against the command.
+func deriveEnded(s Seen) Derived {
+	if s.Command.Verdict == identity.Owned {
+		return Derived{Survivors, "the record says " + string(s.Task.State) + ", and the command lives"}
+	}
+	return Derived{s.Task.State, s.Task.Error}
+}
+
+// deriveLeft looks at what an earlier sweep could not end or see.
+func deriveLeft(s Seen) Derived {
+	l := s.Left
+	switch {
+	case s.Command.Verdict == identity.Owned:
+		return Derived{Survivors, "the command lives"}
+	case l.Owned > 0:
+		return Derived{Survivors, fmt.Sprintf("%d of its processes live", l.Owned)}
+	case l.Unknown > 0:
+		return Derived{Unverified, fmt.Sprintf("%d of its processes cannot be told", l.Unknown)}
+	case l.Ended > 0 && s.Task.State == Survivors:
+		return Derived{Survivors, "those that were left have ended since; a sweep will say so"}
+	}
+	return Derived{s.Task.State, s.Task.Error}
+}
+
+// deriveStarting: the keeper may not have written its first record yet.
+func deriveStarting(s Seen) Derived {
+	switch {
+	case s.Keeper != nil:
+		return deriveUp(s)
+	case s.Exit != nil:
+		return fromExit(s)
+	case s.Busy:
+		return Derived{State: Starting}
+	}
+	return Derived{Lost, "its start was cut before the keeper ran"}
+}
+
+// deriveStopping tells a stop that goes on from one that was cut.
+func deriveStopping(s Seen) Derived {
+	alive := s.KeeperV.Verdict == identity.Owned || s.Command.Verdict == identity.Owned
+	if alive || s.Busy {
+		return Derived{State: Stopping}
+	}
+	return Derived{Unverified, "its stop was cut"}
+}
+
+// deriveUp is for a task whose record says that it runs.
+func deriveUp(s Seen) Derived {
+	keeper := s.KeeperV.Verdict == identity.Owned
+	command := s.Command.Verdict == identity.Owned
+	switch {
+	case keeper && command:
+		return readiness(*s.Keeper)
+	case keeper && s.Exit != nil:
+		d := fromExit(s)
+		if !s.Keeper.Empty {
+			d.Note = "its keeper sees to what it left behind"
+		}
+		return d
+	case keeper:
+		return Derived{Starting, startNote(*s.Keeper)}
+	case command:
+		return Derived{Up, "its keeper is gone"}
+	}
+	return ended(s)
+}
+
+// ended: neither keeper nor command live, and the record was not brought up to it.
+func ended(s Seen) Derived {
+	switch {
+	case s.Exit != nil && (rebooted(s) || s.Keeper == nil || s.Keeper.Empty):
+		return fromExit(s)
+	case rebooted(s):
+		return Derived{Lost, "the host was restarted"}
+	case s.Exit != nil:
+		return Derived{Unverified, "it ended, and its keeper died before it could look at what was left"}
+	}
+	return Derived{Lost, "keeper and command are gone, and nobody wrote how"}
+}
+
+// rebooted reports whether the keeper is gone because its boot is over (row 3
+// of the verdict table): then nothing of the task can live.
+func rebooted(s Seen) bool {
+	return s.KeeperV.Verdict == identity.Gone && s.KeeperV.Row == "3"
+}
+
+func readiness(k Keeper) Derived {
+	switch {
+	case k.Ready:
+		return Derived{State: Ready}
+	case k.WasReady || k.DeadlineHit:
+		return Derived{Unready, k.ReadyNote}
+	}
+	return Derived{Up, k.ReadyNote}
+}
+
+func startNote(k Keeper) string {
+	if k.Restarts > 0 {
+		return fmt.Sprintf("restart %d", k.Restarts)
+	}
+	return ""
+}
+
+// fromExit is the state of a task whose command has ended by itself.
+func fromExit(s Seen) Derived {
+	e := s.Exit
+	switch {
+	case e.Error != "":
+		return Derived{Failed, e.Error}
+	case e.Signal != "":
+		return Derived{Failed, "ended by " + e.Signal}
+	case e.Code == nil:
+		return Derived{Failed, "ended, and its exit code is not known"}
+	case *e.Code != 0:
+		return Derived{Failed, fmt.Sprintf("exit code %d", *e.Code)}
+	case s.Task.Kind == sweep.Job:
+		return Derived{State: Completed}
+	}
+	return Derived{State: Exited}
+}
+
+// Lives reports whether something of a task in this state may still run by its
+// keeper: such a task is left alone by `up`.
+func (s State) Lives() bool {
+	switch s {
+	case Starting, Up, Ready, Unready, Stopping:
+		return true
+	}
+	return false
+}
+
+// Settled reports whether a task in this state has ended, with nothing of it
+// left and nothing unknown about it.
+func (s State) Settled() bool {
+	switch s {
+	case Stopped, Exited, Completed, Failed:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"hob/identity"
+	"hob/sweep"
+	"hob/tmux"
+)
+
+// serverDeadline is how long an ended tmux server may take to be gone.
+const serverDeadline = 5 * time.Second
+
+// stopper is the outside of one task's stop: its records and its pane.
+type stopper struct {
+	*Manager
+	run    *RunDir
+	dir    *TaskDir
+	seen   Seen
+	server *identity.Ref
+}
+
+// target is the task as the stop needs to know it.
+func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
+	t := sweep.Target{Run: run.Name, Task: s.dir.Name, Kind: s.seen.Task.Kind, Marker: run.ID}
+	spec, err := s.dir.ReadSpec()
+	if err != nil && !errors.Is(err, ErrNoRecord) {
+		return t, sweep.Capture{}, err
+	}
+	prev, err := s.dir.ReadCapture()
+	if err != nil && !errors.Is(err, ErrNoRecord) {
+		return t, sweep.Capture{}, err
+	}
+	t.Args, t.Stop = spec.Args, spec.Stop
+	if p := s.seen.Task.Port; p != nil {
+		t.Ports = []int{*p}
+	}
+	if k := s.seen.Keeper; k != nil {
+		t.Keeper, t.Command = &k.Keeper, k.Command
+	}
+	t.Spared = s.spared()
+	return t, prev, nil
+}
+
+// spared are hob's tmux server and the caller.
+func (s *stopper) spared() []identity.Ref {
+	var refs []identity.Ref
+	if s.server != nil {
+		refs = append(refs, *s.server)
+	}
+	if h, err := s.Host.Open(os.Getpid()); err == nil {
+		refs = append(refs, h.Ref())
+		_ = h.Close()
+	}
+	return refs
+}
+
+// SaveCapture writes the capture to disk before it returns.
+func (s *stopper) SaveCapture(c sweep.Capture) error { return s.dir.WriteCapture(c, true) }
+
+// KeeperDone reports whether the keeper has said that its tree is empty.
+func (s *stopper) KeeperDone() bool {
+	k, err := s.dir.ReadKeeper()
+	return err == nil && k.Nonce == s.seen.Task.Nonce && k.Empty
+}
+
+// Note tells the watching person what goes on.
+func (s *stopper) Note(format string, args ...any) {
+	s.tell(Progress{Name: Name{s.run.Name, s.dir.Name}, State: Stopping, Since: s.seen.Task.UpdatedAt, Text: fmt.Sprintf(format, args...)})
+}
+
+// ClosePane kills the task's recorded pane, if it is still that pane: the
+// server's Ref is verified, and the server itself compares pane and pid. tmux
+// ends the session with its last pane.
+func (s *stopper) ClosePane(ctx context.Context) error {
+	pane, server, err := s.pane()
+	if err != nil || pane == nil {
+		return err
+	}
+	h, f := s.Host.Verify(*server)
+	switch f.Verdict {
+	case identity.Owned:
+		defer h.Close()
+	case identity.Unverifiable:
+		return unverified("tmux -S SOCKET list-panes -a shows it", "pane %s is left: its tmux server cannot be verified: %s", pane.ID, f.Reason)
+	default:
+		return nil // the server is gone, and its panes with it
+	}
+	srv, err := tmux.Open(s.socketOf())
+	if err != nil {
+		return err
+	}
+	return s.kill(ctx, srv, *pane)
+}
+
+func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) error {
+	err := srv.KillExactly(ctx, pane)
+	if errors.Is(err, tmux.ErrNoServer) {
+		if again, _ := s.rebindOne(ctx, srv, *s.server); again {
+			err = srv.KillExactly(ctx, pane)
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, tmux.ErrNoTarget), errors.Is(err, tmux.ErrNoServer):
+		return nil
+	case errors.Is(err, tmux.ErrOther):
+		return &Problem{Kind: ErrRefused, Err: err, Tip: "somebody started another program in it; hob attach " + s.run.Name + " shows it"}
+	}
+	return err
+}
+
+// pane is the pane as recorded, nil when there is none. A start that was cut
+// has written it only into the keeper's record.
+func (s *stopper) pane() (*tmux.Pane, *identity.Ref, error) {
+	run, err := s.run.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.server = run.Tmux.Server
+	if s.server == nil {
+		return nil, nil, nil
+	}
+	p := tmux.Pane{ServerPID: s.server.PID}
+	switch k := s.seen.Keeper; {
+	case s.seen.Task != nil && s.seen.Task.Pane != nil:
+		p.ID, p.PID = s.seen.Task.Pane.Pane, s.seen.Task.Pane.PID
+	case k != nil && k.Pane != "":
+		p.ID, p.PID = k.Pane, k.Keeper.PID
+	default:
+		return nil, nil, nil
+	}
+	return &p, s.server, nil
+}
+
+func (s *stopper) socketOf() string {
+	run, err := s.run.Read()
+	if err != nil {
+		return ""
+	}
+	return run.Tmux.Socket
+}
+
+// endedAt is when the task ended, by its keeper's word if there is one.
+func endedAt(s Seen, now time.Time) *time.Time {
+	if s.Exit != nil {
+		return &s.Exit.At
+	}
+	return &now
+}
