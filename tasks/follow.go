@@ -39,7 +39,7 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 }
 
 func (u *upRun) progress(t *upTask, s Seen, d Derived, done bool) Progress {
-	p := Progress{Name: Name{u.dir.Name, t.Name}, State: d.State, Text: d.Note, Final: done}
+	p := Progress{Name: Name{u.dir.Name, t.Name}, State: d.State, Text: d.Note, URL: t.url(), Final: done}
 	if s.Task != nil && s.Task.StartedAt != nil {
 		p.Since = *s.Task.StartedAt
 	}

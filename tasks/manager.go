@@ -34,6 +34,7 @@ type Progress struct {
 	State State
 	Since time.Time // when this start or stop of the task began
 	Text  string    // "asking 4121 with TERM"; "" when the state says it all
+	URL   string    // where it answers
 	Line  string    // the last line of the task's log
 	Final bool      // the task has arrived where it was to go
 }

@@ -36,6 +36,20 @@ func programVersion(ctx context.Context, bin string) (version, error) {
 	return parseVersion(out.String()), nil
 }
 
+// ProgramVersion is what the tmux program on PATH says of itself. The error says
+// why hob cannot work with it.
+func ProgramVersion(ctx context.Context) (string, error) {
+	bin, err := exec.LookPath("tmux")
+	if err != nil {
+		return "", fmt.Errorf("%w: looked for tmux on PATH (%v)", ErrNoTmux, err)
+	}
+	v, err := programVersion(ctx, bin)
+	if err != nil {
+		return "", err
+	}
+	return v.text, v.check(bin)
+}
+
 // parseVersion reads "tmux 3.3a", "tmux next-3.8", "tmux master" and
 // "tmux openbsd-7.4".
 func parseVersion(out string) version {

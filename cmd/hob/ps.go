@@ -50,7 +50,7 @@ func named(m *tasks.Manager, args []string) ([]tasks.Selection, error) {
 	return m.Select(args)
 }
 
-var psColumns = [...]string{"RUN", "TASK", "KIND", "STATE", "PID", "PORT", "STARTED", "READY", "MEMORY", "RESTARTS", "URL", "NOTE"}
+var psColumns = []string{"RUN", "TASK", "KIND", "STATE", "PID", "PORT", "STARTED", "READY", "MEMORY", "RESTARTS", "URL", "NOTE"}
 
 func psRows(list []tasks.Status, people bool, now time.Time) [][]string {
 	var rows [][]string

@@ -1,0 +1,192 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"hob/identity"
+	"hob/tmux"
+)
+
+// The grades of a Check.
+const (
+	Good    = "ok"
+	Warning = "warning" // hob works, and does less
+	Bad     = "bad"     // hob does not work
+	Unknown = "unknown" // could not be found out
+)
+
+// Check is one thing that `hob doctor` looked at.
+type Check struct {
+	Name  string `json:"name"`
+	Grade string `json:"grade"`
+	Text  string `json:"text"`
+	Tip   string `json:"tip,omitempty"`
+}
+
+// Doctor says what this host lets hob see and do.
+func (m *Manager) Doctor(ctx context.Context) []Check {
+	f := m.Host.Facts()
+	checks := []Check{m.checkTmux(ctx), m.checkSocket(), m.checkHome()}
+	checks = append(checks, factChecks(f)...)
+	checks = append(checks, checkCgroup(), checkLogind(m.getenv("USER")))
+	return append(checks, hostChecks(ctx)...)
+}
+
+func (m *Manager) checkTmux(ctx context.Context) Check {
+	version, err := tmux.ProgramVersion(ctx)
+	if err != nil {
+		return Check{"tmux", Bad, err.Error(), "install tmux " + tmux.MinVersion + " or newer"}
+	}
+	return Check{"tmux", Good, version, ""}
+}
+
+func (m *Manager) checkSocket() Check {
+	socket, err := m.socket()
+	if err == nil {
+		_, err = tmux.Open(socket)
+	}
+	if err != nil && !errors.Is(err, tmux.ErrNoTmux) {
+		return Check{"socket", Bad, err.Error(), "set TMPDIR or XDG_RUNTIME_DIR to a short folder of your own"}
+	}
+	return Check{"socket", Good, socket, ""}
+}
+
+func (m *Manager) checkHome() Check {
+	if _, err := OpenStore(m.Store.Home); err != nil {
+		return Check{"state folder", Bad, err.Error(), "name another one with --home"}
+	}
+	return Check{"state folder", Good, m.Store.Home, ""}
+}
+
+// factChecks judges what can be seen of processes.
+func factChecks(f identity.Facts) []Check {
+	checks := []Check{
+		{"system", Good, f.OS + ", host " + f.Host, ""},
+		judge("boot id", f.Boot != "", Bad, "records can be told from those of another boot",
+			"unreadable: no recorded process can be verified, so none is ever signalled"),
+		judge("process pins", f.Pidfd, Warning, "a process is pinned before it is signalled (pidfd)",
+			"none: identity is checked right before each signal, and a small window remains"),
+		judge("process ids", f.Pidfs, Warning, "each process has a number of its own for this boot (pidfs, Linux 6.9)",
+			"identity is pid and start time, which can repeat within a clock tick"),
+		judge("process table", f.Procfs || f.OS != "linux", Bad, "it can be read",
+			"no procfs on /proc: nothing can be looked at"),
+		judge("other users", !f.HidePID, Warning, "their processes can be seen",
+			"hidden (hidepid): look-alikes and holders of ports that belong to others are not found"),
+		judge("subreaper", f.Subreaper, Warning, "what leaves its parent falls to the task's keeper, so that nothing gets away",
+			"none on this system: a child that is orphaned before a capture is only reported"),
+	}
+	for _, what := range f.Incomplete {
+		checks = append(checks, Check{"could not read", Unknown, what, ""})
+	}
+	return checks
+}
+
+func judge(name string, good bool, otherwise, yes, no string) Check {
+	if good {
+		return Check{name, Good, yes, ""}
+	}
+	return Check{name, otherwise, no, ""}
+}
+
+// checkCgroup finds out whether hob may make cgroups of its own (cgroups(7),
+// "delegation"): there a whole tree is ended by one write.
+func checkCgroup() Check {
+	const name = "cgroup"
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return Check{name, Unknown, "could not be read: " + err.Error(), ""}
+	}
+	for line := range strings.Lines(string(own)) {
+		path, v2 := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !v2 {
+			continue
+		}
+		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+			dir := filepath.Join(root, path)
+			if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err == nil {
+				return judge(name, writable(dir), Warning, "version 2, delegated: "+dir,
+					"version 2, not delegated: a tree is ended process by process")
+			}
+		}
+	}
+	return Check{name, Warning, "no cgroup version 2 with cgroup.kill: a tree is ended process by process", ""}
+}
+
+// writable reports whether a folder could be made in dir. The permission bits
+// alone do not say it: a mount may be read-only.
+func writable(dir string) bool {
+	probe, err := os.MkdirTemp(dir, "hob-probe-")
+	return err == nil && os.Remove(probe) == nil
+}
+
+// checkLogind warns where systemd ends all processes of a user who logs out
+// (logind.conf(5), KillUserProcesses), unless the user lingers.
+func checkLogind(user string) Check {
+	files, _ := filepath.Glob("/etc/systemd/logind.conf.d/*.conf") // the pattern is well-formed
+	kills := false
+	for _, f := range append([]string{"/etc/systemd/logind.conf"}, files...) {
+		if data, err := os.ReadFile(f); err == nil {
+			kills = logindKills(string(data), kills)
+		}
+	}
+	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", filepath.Base(user)))
+	return judgeLogind(kills, user != "" && err == nil)
+}
+
+func judgeLogind(kills, lingers bool) Check {
+	const name = "log out"
+	switch {
+	case !kills:
+		return Check{name, Good, "what you start goes on when you log out", ""}
+	case lingers:
+		return Check{name, Good, "KillUserProcesses is on, and you linger: what you start goes on", ""}
+	}
+	return Check{name, Warning, "KillUserProcesses is on: systemd ends your tasks when you log out", "loginctl enable-linger"}
+}
+
+// logindKills reads KillUserProcesses; the last setting counts.
+func logindKills(conf string, before bool) bool {
+	for line := range strings.Lines(conf) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "KillUserProcesses=")
+		if !ok {
+			continue
+		}
+		switch strings.ToLower(strings.TrimSpace(value)) {
+		case "yes", "true", "1", "on":
+			before = true
+		default:
+			before = false
+		}
+	}
+	return before
+}
+
+// hostChecks are facts about the machine, for people and for `needs`.
+func hostChecks(ctx context.Context) []Check {
+	var checks []Check
+	if v, err := mem.VirtualMemoryWithContext(ctx); err != nil {
+		checks = append(checks, Check{"memory", Unknown, err.Error(), ""})
+	} else {
+		checks = append(checks, Check{"memory", Good, Bytes(int64(v.Available)) + " free of " + Bytes(int64(v.Total)), ""})
+	}
+	if n, err := cpu.CountsWithContext(ctx, true); err == nil {
+		checks = append(checks, Check{"processors", Good, fmt.Sprint(n), ""})
+	}
+	if version, err := host.KernelVersionWithContext(ctx); err == nil {
+		checks = append(checks, Check{"kernel", Good, version, ""})
+	}
+	if path, err := exec.LookPath("nvidia-smi"); err == nil {
+		return append(checks, Check{"gpu", Good, path, ""})
+	}
+	return append(checks, Check{"gpu", Unknown, "no nvidia-smi on PATH: GPU memory is not known", ""})
+}
