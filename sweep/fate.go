@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"hob/identity"
@@ -43,10 +42,6 @@ func endOf(sent []Sent) Fate {
 		}
 	}
 	return fate
-}
-
-func zombieNote(parent int) string {
-	return fmt.Sprintf("exited; its parent %d has not reaped it", parent)
 }
 
 // verdictOf sums a report up. Survivors outrank what could not be verified: they

@@ -125,21 +125,28 @@ func inspectionOf(t *identity.Table) (string, []string) {
 		notes = append(notes, "other users' processes are hidden (hidepid): look-alikes among them cannot be seen")
 	}
 	if n := len(t.Unreadable); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d processes could not be read", n))
+		notes = append(notes, count(n)+" could not be read")
 	}
 	environs := 0
 	for _, p := range t.Procs {
-		if p.Missing&(identity.WantEnviron|identity.WantArgs) != 0 && !p.Kernel && p.State != 'Z' {
+		if p.Missing&(identity.WantEnviron|identity.WantArgs) != 0 && !p.Kernel && p.State != 'Z' && p.PID > 1 {
 			environs++
 		}
 	}
 	if environs > 0 {
-		notes = append(notes, fmt.Sprintf("the environment of %d processes could not be read: the marker was not looked for in them", environs))
+		notes = append(notes, "the environment of "+count(environs)+" could not be read: the marker was not looked for there")
 	}
 	if len(notes) > 0 {
 		return inspectedPartial, notes
 	}
 	return inspectedFull, nil
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return strconv.Itoa(n) + " processes"
 }
 
 // wanted gathers what a look-alike would share.
@@ -174,7 +181,7 @@ func (s *stopper) ours(p identity.Process) bool {
 // lookalike judges a row; what shows evidence is pinned and read again, so that
 // the pid and start that are named belong to what was seen.
 func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
-	if p.Kernel || p.State == 'Z' && p.Threads <= 1 || len(w.why(p)) == 0 || s.ours(p) {
+	if p.Kernel || p.PID <= 1 || p.State == 'Z' && p.Threads <= 1 || len(w.why(p)) == 0 || s.ours(p) {
 		return Lookalike{}, false
 	}
 	l := Lookalike{PID: p.PID, Start: p.Start}

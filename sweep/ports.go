@@ -56,7 +56,7 @@ func (s *stopper) holders(ctx context.Context, listening []identity.Socket) (pid
 		if err != nil {
 			note = "the holder could not be looked for: " + err.Error()
 		} else if len(h.Unreadable) > 0 {
-			note = fmt.Sprintf("the open files of %d processes could not be read", len(h.Unreadable))
+			note = "the open files of " + count(len(h.Unreadable)) + " could not be read"
 		}
 		for _, p := range h.ByInode {
 			pids = append(pids, p...)

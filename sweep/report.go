@@ -45,14 +45,31 @@ func (s *stopper) preview() Report {
 
 func (s *stopper) memberReport(n *node) ReportMember {
 	m := ReportMember{PID: n.Ref.PID, Start: n.Ref.Start, Parent: n.Parent, Args: n.Args, Evidence: n.Evidence,
-		Signals: names(n.Signals), Sent: n.Signals, Fate: n.Fate, EndedAt: n.EndedAt, Note: n.Note}
+		Signals: names(n.Signals), Sent: n.Signals, Fate: n.Fate, EndedAt: n.EndedAt, Note: n.Note, MemoryBytes: n.memory}
 	if ended(m.Fate) {
+		m.Note += s.unreaped(n)
 		return m
 	}
 	sp := s.tr.spareOf(n)
 	m.Fate = fateOf(n.found, n.Signals, sp)
 	m.Note = s.why(n, sp)
 	return m
+}
+
+// unreaped names the parent that leaves a member's corpse lying. It has ended
+// all the same. Most are reaped in a moment, so it is asked last.
+func (s *stopper) unreaped(n *node) string {
+	if !n.found.Zombie {
+		return ""
+	}
+	pin, f := s.tr.h.Verify(n.Ref)
+	if pin != nil {
+		_ = pin.Close()
+	}
+	if !f.Zombie {
+		return ""
+	}
+	return fmt.Sprintf("exited; its parent %d has not reaped it", f.ZombieOf)
 }
 
 // why says why a member has not ended.

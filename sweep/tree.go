@@ -18,6 +18,7 @@ type node struct {
 	parent  *node            // nil at the top and for what was found without its parent
 	depth   int              // below the keeper
 	seen    int              // number of the last round that walked it
+	memory  *int64           // resident bytes when first read
 	refused string           // the signal that was refused, and why
 }
 
@@ -123,9 +124,6 @@ func (tr *tree) bury(n *node) {
 	now := tr.h.Now()
 	n.EndedAt, tr.lastEnd, tr.dirty = &now, now, true
 	n.Fate = fateOf(n.found, n.Signals, spare{})
-	if n.found.Zombie {
-		n.Note = zombieNote(n.found.ZombieOf)
-	}
 	if n.pin != nil {
 		n.pin.Close()
 		n.pin = nil

@@ -152,8 +152,10 @@ type ReportMember struct {
 	Fate     Fate           `json:"fate"`
 	GPUBytes *int64         `json:"gpu_bytes"`
 	Note     string         `json:"note,omitempty"`
-	Sent     []Sent         `json:"sent,omitempty"`     // Signals, with the time of each
-	EndedAt  *time.Time     `json:"ended_at,omitempty"` // when its end was seen
+	// MemoryBytes is what it had resident when this stop first saw it.
+	MemoryBytes *int64     `json:"memory_bytes"`
+	Sent        []Sent     `json:"sent,omitempty"`     // Signals, with the time of each
+	EndedAt     *time.Time `json:"ended_at,omitempty"` // when its end was seen
 }
 
 // Lookalike is a process outside the capture with grade D evidence: named, never signalled.

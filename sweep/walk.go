@@ -89,6 +89,7 @@ func (tr *tree) reread(n *node) {
 		return // it is ending, or its row is hidden: the next Verify tells
 	}
 	n.row = row
+	n.weigh(row)
 	if len(row.Args) > 0 && !slices.Equal(row.Args, n.Args) {
 		n.Args, tr.dirty = row.Args, true
 	}
@@ -260,6 +261,7 @@ func (tr *tree) take(pin identity.Handle, row identity.Process, parent *node, ev
 		n.pin.Close()
 	}
 	n.pin, n.row, n.found = pin, row, identity.Finding{Verdict: identity.Owned}
+	n.weigh(row)
 	n.Args, n.Evidence, n.parent = argsOf(row), evidence, parent
 	if parent != nil {
 		n.depth = parent.depth + 1
@@ -267,6 +269,13 @@ func (tr *tree) take(pin identity.Handle, row identity.Process, parent *node, ev
 	tr.mark(n, parent, tr.boundaries())
 	tr.dirty = true
 	return n
+}
+
+// weigh keeps the first figure of resident memory: the stop itself changes it.
+func (n *node) weigh(row identity.Process) {
+	if rss := row.RSS; n.memory == nil && rss > 0 {
+		n.memory = &rss
+	}
 }
 
 func (tr *tree) bornDetached(row identity.Process, parent *node) bool {

@@ -1,0 +1,225 @@
+package sweep
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// TextOptions say how a report looks on a terminal.
+type TextOptions struct {
+	Width int  // columns; 0: lines are not cut
+	Color bool // ANSI colours
+}
+
+// Text writes the report for people: the tree with each process's fate, what
+// remains and what to do, what looks alike, the ports. What processes say of
+// themselves is escaped, so that none can write to the terminal.
+func (r Report) Text(w io.Writer, o TextOptions) error {
+	p := &printer{o: o}
+	p.head(r)
+	p.members(r)
+	p.ports(r)
+	p.lookalikes(r)
+	p.remains(r)
+	p.host(r)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// printer builds the text.
+type printer struct {
+	b strings.Builder
+	o TextOptions
+}
+
+// Colours by meaning (SGR codes).
+const (
+	plainInk  = ""
+	goodInk   = "32"
+	warnInk   = "33"
+	badInk    = "31"
+	otherInk  = "36"
+	strongInk = "1"
+	faintInk  = "2"
+)
+
+var fateInk = map[Fate]string{
+	Exited: goodInk, Terminated: goodInk, Killed: warnInk, ForeignFate: faintInk,
+	Survived: badInk, Unverifiable: badInk, Spared: otherInk,
+}
+
+var verdictInk = map[Verdict]string{Clean: goodInk, Survivors: badInk, Unverified: badInk}
+
+func (p *printer) ink(code, s string) string {
+	if !p.o.Color || code == plainInk {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// line writes one line: head is never cut, tail gives way to the width. used is
+// the number of columns that head takes on the screen.
+func (p *printer) line(used int, head, tail string) {
+	p.b.WriteString(head)
+	p.b.WriteString(p.cut(tail, used))
+	p.b.WriteByte('\n')
+}
+
+func (p *printer) cut(s string, used int) string {
+	if p.o.Width <= 0 {
+		return s
+	}
+	room := max(p.o.Width-used, 8)
+	if runes := []rune(s); len(runes) > room {
+		return string(runes[:room-1]) + "…"
+	}
+	return s
+}
+
+func (p *printer) head(r Report) {
+	name := safe(r.Run + "/" + r.Task)
+	fmt.Fprintf(&p.b, "%s  %s  %s  %s\n", p.ink(strongInk, name), p.ink(verdictInk[r.Verdict], string(r.Verdict)),
+		safe(r.Reason), p.ink(faintInk, "took "+took(r.Took())))
+}
+
+// members draws the tree: pid, fate and signals in columns, then the branch.
+func (p *printer) members(r Report) {
+	if len(r.Members) == 0 {
+		fmt.Fprintf(&p.b, "  %s\n", p.ink(faintInk, "no process was captured"))
+	}
+	for _, row := range forest(r.Members) {
+		m := r.Members[row.index]
+		fate, signals := string(m.Fate), strings.Join(m.Signals, " ")
+		if fate == "" {
+			fate = "alive"
+		}
+		head := fmt.Sprintf("  %7d  %s  %-9s %9s  ", m.PID, p.ink(fateInk[m.Fate], fmt.Sprintf("%-12s", fate)),
+			signals, amount(m.MemoryBytes))
+		p.line(46, head, row.branch+CommandLine(m.Args))
+		if m.Note != "" {
+			p.line(46, strings.Repeat(" ", 46), row.below+safe(m.Note))
+		}
+	}
+}
+
+func (p *printer) ports(r Report) {
+	for _, port := range r.Ports {
+		ink, text := goodInk, port.State
+		if port.State != "free" {
+			ink = warnInk
+		}
+		if port.PID != nil {
+			text += fmt.Sprintf(" by %d", *port.PID)
+		}
+		if port.Note != "" {
+			text += " (" + safe(port.Note) + ")"
+		}
+		fmt.Fprintf(&p.b, "  port %d %s\n", port.Port, p.ink(ink, text))
+	}
+}
+
+func (p *printer) lookalikes(r Report) {
+	if len(r.Lookalikes) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.b, "  %s\n", p.ink(strongInk, "looks alike, not proven ours, not touched:"))
+	for _, l := range r.Lookalikes {
+		since := "since ?"
+		if l.StartedAt != nil {
+			since = "since " + l.StartedAt.Local().Format("2006-01-02 15:04:05")
+		}
+		head := fmt.Sprintf("  %7d  %s  %s  same %s  ", l.PID, safe(who(l.User)), since, strings.Join(l.Why, ", "))
+		p.line(len([]rune(head)), head, CommandLine(l.Args))
+		if l.Note != "" {
+			p.line(11, strings.Repeat(" ", 11), safe(l.Note))
+		}
+	}
+}
+
+func who(user string) string {
+	if user == "" {
+		return "user ?"
+	}
+	return user
+}
+
+// remains says what is left and what a person can do about it.
+func (p *printer) remains(r Report) {
+	advice := r.Advice()
+	if len(advice) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.b, "  %s\n", p.ink(strongInk, "what remains:"))
+	for _, a := range advice {
+		fmt.Fprintf(&p.b, "    %s\n", safe(a))
+	}
+}
+
+func (p *printer) host(r Report) {
+	if r.Host.Inspection != inspectedFull {
+		fmt.Fprintf(&p.b, "  inspection: %s\n", p.ink(warnInk, r.Host.Inspection))
+	}
+	for _, n := range r.Host.Notes {
+		fmt.Fprintf(&p.b, "    %s\n", p.ink(faintInk, safe(n)))
+	}
+}
+
+// CommandLine is a command line as one would type it, on one line, with
+// everything escaped that could move a cursor or hide another character.
+func CommandLine(args []string) string {
+	words := make([]string, 0, len(args))
+	for _, a := range args {
+		words = append(words, word(a))
+	}
+	return strings.Join(words, " ")
+}
+
+func word(a string) string {
+	const special = " \t\n\"'`$&|;<>()*?#~\\{}!"
+	if a != "" && safe(a) == a && !strings.ContainsAny(a, special) {
+		return a
+	}
+	return strconv.Quote(a)
+}
+
+// safe escapes what is not printable (control characters, invalid UTF-8, marks
+// that turn the direction of text).
+func safe(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// took is a duration as a person reads it.
+func took(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "?"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// amount is a number of bytes for people; "-" when it is not known.
+func amount(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	const unit = 1024
+	f, units := float64(*n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for f >= unit && i < len(units)-1 {
+		f, i = f/unit, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", *n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}
