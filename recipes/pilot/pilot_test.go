@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "pilot" {
 		os.Exit(runAsHob())
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process under -race lives a second longer than it should
 	os.Exit(m.Run())
 }
 
