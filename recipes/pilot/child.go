@@ -61,9 +61,10 @@ func runWorker(title string) error {
 	for i := 0; i < len(ballast); i += os.Getpagesize() {
 		ballast[i] = 1 // memory that is never touched is not held
 	}
-	var part table
-	if !c.setup.Extra {
-		part = train(corpus).share(c.setup.Rank, o.Workers)
+	part, err := c.part()
+	if err != nil {
+		_ = c.parent.send(message{Op: opFailed, Text: err.Error()}) // who passes it on; our exit code says it too
+		return &ExitError{1}
 	}
 	if err := c.parent.send(message{Op: opLoaded}); err != nil {
 		return err
@@ -72,6 +73,15 @@ func runWorker(title string) error {
 		hold(o.OrphanLimit)
 	}
 	return nil
+}
+
+// part is what of the model this worker holds.
+func (c *child) part() (table, error) {
+	if c.setup.Extra {
+		return nil, nil
+	}
+	model, err := learn(c.setup.Options.Text)
+	return model.share(c.setup.Rank, c.setup.Options.Workers), err
 }
 
 // answer looks up tokens until the parent says quit, or is gone; asked reports which.

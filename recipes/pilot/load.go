@@ -51,7 +51,8 @@ func (e *engine) workers(o options) ([]partHolder, error) {
 		}
 	}
 	if o.Worker == "" {
-		return []partHolder{train(corpus)}, nil
+		model, err := learn(o.Text)
+		return []partHolder{model}, err
 	}
 	var parts []partHolder
 	for rank := range o.Workers {

@@ -2,7 +2,9 @@ package pilot
 
 import (
 	_ "embed"
+	"fmt"
 	"hash/fnv"
+	"os"
 	"strings"
 	"unicode"
 )
@@ -22,6 +24,18 @@ const (
 // table is the model: the token that most often followed a context. The context
 // is the last three words, or fewer where those were never seen.
 type table map[string]string
+
+// learn is the table of the text in file, or of our own without one.
+func learn(file string) (table, error) {
+	if file == "" {
+		return train(corpus), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("load the model: %w", err)
+	}
+	return train(string(text)), nil
+}
 
 // counts is a table while it is learned.
 type counts map[string]map[string]int

@@ -13,7 +13,8 @@ type options struct {
 	Host    string
 	Port    int
 	Model   string
-	Context int // tokens
+	Context int    // tokens
+	Text    string // file that the model is trained on; "": the text that hob carries
 
 	Launcher bool // the command only starts the server
 	Core     string
@@ -59,6 +60,7 @@ func (o *options) add(f *pflag.FlagSet) {
 	f.IntVar(&o.Port, "port", 8000, "port to listen on")
 	f.StringVar(&o.Model, "model", "pilot", "name under which the model is served")
 	f.IntVar(&o.Context, "context", 2048, "longest prompt and answer together, in tokens")
+	f.StringVar(&o.Text, "text", "", "train the model on this file: a passage a line, or a question and its answer with a tab between")
 	o.addTree(f)
 	o.addStart(f)
 	o.addStop(f)

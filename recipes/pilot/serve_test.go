@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,25 @@ func TestFailureWhileLoading(t *testing.T) {
 			t.Errorf("%s: exit code %d", shape, code)
 		}
 		r.untilLog("CUDA out of memory. Tried to allocate 2.00 GiB")
+	}
+}
+
+func TestModelFromFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "model.txt")
+	for _, shape := range []string{"vllm", "llama-server"} {
+		missing := startPilot(t, "--shape", shape, "--text", file+"-")
+		if code := missing.exit(); code != 1 {
+			t.Errorf("%s without its file: exit code %d", shape, code)
+		}
+		missing.untilLog("load the model: open " + file)
+	}
+	if err := os.WriteFile(file, []byte("Who?\tNobody but me.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startPilot(t, "--text", file, "--workers", "2")
+	r.untilHealthy()
+	if _, body := r.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Who?"}]}`); !strings.Contains(body, "Nobody but me.") {
+		t.Error(body)
 	}
 }
 
