@@ -1,8 +1,10 @@
 #!/bin/sh
-# Asks each MODEL URL pair for a completion.
+# Asks the server at each MODEL PORT pair for a completion, and prints its words.
 set -eu
 while [ $# -gt 1 ]; do
-  printf '%s: ' "$1"
-  "$HOB" pilot ask --model "$1" --url "$2" What is a recipe?
+  printf '%s says: ' "$1"
+  curl --fail --silent --show-error "http://127.0.0.1:$2/v1/chat/completions" \
+    --data "{\"model\":\"$1\",\"messages\":[{\"role\":\"user\",\"content\":\"What is a recipe?\"}]}" |
+    sed 's/.*"content":"\([^"]*\)".*/\1/'
   shift 2
 done
