@@ -27,7 +27,10 @@ func askCommand() *cobra.Command {
 		Short: "Ask a server for a chat completion and print it; any OpenAI-style server will do",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return q.ask(c.OutOrStdout(), strings.Join(args, " "))
+			if err := q.ask(c.OutOrStdout(), strings.Join(args, " ")); err != nil {
+				return &ExitError{Code: 1, Err: err}
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&q.url, "url", "http://127.0.0.1:8000", "where the server answers")

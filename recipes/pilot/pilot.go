@@ -13,20 +13,53 @@
 package pilot
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 // ExitError is how a run of the pilot tells the exit code that it is to end
-// with. What there is to say has been printed already.
-type ExitError struct{ Code int }
+// with. Without Err, what there is to say has been printed already.
+type ExitError struct {
+	Code int
+	Err  error
+}
 
-func (e *ExitError) Error() string { return fmt.Sprintf("the pilot ended with code %d", e.Code) }
+func (e *ExitError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("the pilot ended with code %d", e.Code)
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
 
 // ExitCode is the code that the process should exit with.
 func (e *ExitError) ExitCode() int { return e.Code }
+
+// Run is `hob pilot ARGS…` as a program of its own: it prints what went wrong and
+// returns the exit code.
+func Run(args []string) int {
+	c := Command()
+	c.SetArgs(args)
+	err := c.Execute()
+	if err == nil {
+		return 0
+	}
+	var exit *ExitError
+	if !errors.As(err, &exit) {
+		exit = &ExitError{Code: 2, Err: err} // what cobra refuses is wrong usage
+	}
+	if exit.Err != nil {
+		fmt.Fprintln(os.Stderr, "hob: pilot:", exit.Err)
+	}
+	return exit.Code
+}
 
 // Command is `hob pilot`, which stands in recipes and is not for people: it is
 // hidden. An error that is an *ExitError needs no further word.
@@ -36,6 +69,13 @@ func Command() *cobra.Command {
 		Short:  "The built-in engine: a small real model in the process shape of a big one",
 		Hidden: true,
 		Args:   cobra.NoArgs,
+
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// How signals are taken is part of a shape: what hob does with them ends here.
+		PersistentPreRun: func(*cobra.Command, []string) {
+			signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		},
 	}
 	c.AddCommand(serveCommand(), askCommand(), shapesCommand(), childCommand("core", runCore), childCommand("worker", runWorker))
 	return c
@@ -48,7 +88,7 @@ func serveCommand() *cobra.Command {
 		Short: "Serve the model; what stands after -- is what the engine would have been started with",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
-				return fmt.Errorf("hob pilot serve: unexpected %q: an engine's own arguments stand after --", args[0])
+				return fmt.Errorf("serve: unexpected %q: an engine's own arguments stand after --", args[0])
 			}
 			return nil
 		},
@@ -84,7 +124,7 @@ func asGiven(f *pflag.FlagSet) (args []string) {
 // ended makes an exit code an error.
 func ended(code int, err error) error {
 	if err == nil && code != 0 {
-		return &ExitError{code}
+		return &ExitError{Code: code}
 	}
 	return err
 }

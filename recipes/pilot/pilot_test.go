@@ -2,7 +2,6 @@ package pilot
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,33 +14,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 // TestMain lets the test program be hob, so that servers under test start their
 // children by running it again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "pilot" {
-		os.Exit(runAsHob())
+		os.Exit(Run(os.Args[2:]))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process under -race lives a second longer than it should
 	os.Exit(m.Run())
-}
-
-func runAsHob() int {
-	root := &cobra.Command{Use: "hob", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Command())
-	err := root.Execute()
-	var exit *ExitError
-	switch {
-	case errors.As(err, &exit):
-		return exit.Code
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "hob: error:", err)
-		return 2
-	}
-	return 0
 }
 
 const patience = 30 * time.Second

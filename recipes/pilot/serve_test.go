@@ -115,7 +115,7 @@ func TestWrongFlagsAreRefused(t *testing.T) {
 		if code := r.exit(); code != 2 {
 			t.Errorf("%v: exit code %d", args, code)
 		}
-		r.untilLog("hob: error: ")
+		r.untilLog("hob: pilot: ")
 	}
 }
 
