@@ -33,10 +33,35 @@ func admit(r Ref, f Facts) (finding Finding, decided bool) {
 	if f.Boot == "" {
 		return unverifiable("2", "this host's boot id cannot be read"), true
 	}
-	if r.Boot != f.Boot {
+	if r.Boot != f.Boot && !r.movedBoot(f) {
 		return otherBoot(r, f), true
 	}
 	return admitNamespace(r, f)
+}
+
+// movedBoot reports whether the boot ids of record and host differ only by what
+// a step of the clock does to them too.
+func (r Ref) movedBoot(f Facts) bool {
+	return r.weakBoot() && strings.HasPrefix(f.Boot, weakBoot) && r.Boot != f.Boot &&
+		r.Machine != "" && r.Machine == f.Machine && r.Host != "" && r.Host == f.Host
+}
+
+// settle weakens what a look has found where the record cannot prove it: that
+// nobody has the number is proof of Gone, but what a living process is stays open.
+func settle(r Ref, f Facts, h Handle, found Finding) (Handle, Finding) {
+	var doubt Finding
+	switch {
+	case found.Verdict == Owned && r.legacy():
+		doubt = unverifiable("legacy", "pid %d lives, but a record without a boot id cannot prove that it is the recorded process", r.PID)
+	case found.Verdict != Gone && r.movedBoot(f):
+		doubt = unverifiable("3", "the host was booted again or its clock was set since pid %d was recorded, and this system's boot id does not tell which", r.PID)
+	default:
+		return h, found
+	}
+	if h != nil {
+		_ = h.Close()
+	}
+	return nil, doubt
 }
 
 // otherBoot is row 3. A reboot of the same machine ended the process; but a

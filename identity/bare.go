@@ -26,6 +26,15 @@ type bareWay struct {
 	row   string // the row of the verdict table that led here
 }
 
+// verify is the whole table for a system that has no pin.
+func (w bareWay) verify(ref Ref) (Handle, Finding) {
+	if f, decided := admit(ref, w.facts); decided {
+		return nil, f
+	}
+	h, f := w.look(ref)
+	return settle(ref, w.facts, h, f)
+}
+
 func (w bareWay) look(ref Ref) (Handle, Finding) {
 	f := w.check(ref)
 	if f.Verdict != Owned {
@@ -50,6 +59,8 @@ func (w bareWay) checkRow(ref Ref, want Field) (Process, Finding) {
 func (w bareWay) judge(ref Ref, row Process, err error) Finding {
 	v := verifier{facts: w.facts}
 	switch {
+	case err != nil && absentProcess(err) && w.blind(ref):
+		return unverifiable(w.row, "pid %d is not shown, and this system hides other users' processes", ref.PID)
 	case err != nil && absentProcess(err):
 		return gone(w.row, "no process has pid %d", ref.PID)
 	case err != nil:
@@ -66,6 +77,12 @@ func (w bareWay) judge(ref Ref, row Process, err error) Finding {
 		return unverifiable(w.row, "this system shows no start time of pid %d", ref.PID)
 	}
 	return same(w.row, row.Start == ref.Start, ref)
+}
+
+// blind reports whether the system would hide the recorded process although it
+// lives. (On Linux leaderRow has asked kill(2), which hidepid does not blind.)
+func (w bareWay) blind(ref Ref) bool {
+	return w.facts.HidePID && w.facts.OS != "linux" && (ref.UID == nil || *ref.UID != w.facts.UID)
 }
 
 // dead reports whether a row is a corpse: a zombie of which no thread lives.

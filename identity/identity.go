@@ -144,7 +144,7 @@ type Facts struct {
 	TimeNS     string
 	InitPIDNS  bool     // the pid namespace is the initial one
 	UID        int      // effective uid of the caller
-	Pidfd      bool     // pidfd_open works here
+	Pidfd      bool     // a process can be pinned: pidfd_open works here (on Windows: a process handle)
 	Pidfs      bool     // and its inode is an identity (Linux ≥ 6.9)
 	HidePID    bool     // procfs hides other users' processes (hidepid=)
 	Procfs     bool     // a procfs is mounted on /proc and shows ourselves

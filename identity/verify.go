@@ -54,11 +54,7 @@ func (v *verifier) verify(ref Ref) (Handle, Finding) {
 		return nil, f
 	}
 	h, f := v.look(ref)
-	if f.Verdict == Owned && ref.legacy() {
-		_ = h.Close()
-		return nil, unverifiable("legacy", "pid %d lives, but a record without a boot id cannot prove that it is the recorded process", ref.PID)
-	}
-	return h, f
+	return settle(ref, v.facts, h, f)
 }
 
 // look pins the number (rows 5 to 8), then compares (9, 10), then asks whether
@@ -106,7 +102,7 @@ func (v *verifier) take(pid int) (fd int, f Finding) {
 // noPin recognises a kernel without pidfd_open (ENOSYS, Linux < 5.3 and gVisor)
 // and a seccomp filter that refuses it: pidfd_open itself never says EPERM.
 func noPin(err error) bool {
-	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported)
+	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM)
 }
 
 // notLeader is row 6: the number is a thread's now, or dead and still pinned as a
