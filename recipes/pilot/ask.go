@@ -3,6 +3,7 @@ package pilot
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,5 +104,5 @@ func printStream(out io.Writer, body io.Reader) error {
 			fmt.Fprint(out, choice.Delta.Content)
 		}
 	}
-	return fmt.Errorf("read the stream: it broke off before its end: %v", lines.Err())
+	return fmt.Errorf("read the stream: it broke off before its end: %w", cmp.Or(lines.Err(), io.ErrUnexpectedEOF))
 }

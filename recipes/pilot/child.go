@@ -30,8 +30,11 @@ func newChild(title string) (*child, error) {
 	}
 	signal.Ignore(syscall.SIGPIPE) // a write to a parent that is gone must not end those that outlive it
 	var m message
-	if err := c.in.Decode(&m); err != nil || m.Setup == nil {
-		return nil, fmt.Errorf("%s is started by hob pilot serve only: no setup on standard input: %v", title, err)
+	if err := c.in.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%s is started by hob pilot serve only: no setup on standard input: %w", title, err)
+	}
+	if m.Setup == nil {
+		return nil, fmt.Errorf("%s is started by hob pilot serve only: the first message is no setup", title)
 	}
 	c.setup = *m.Setup
 	o := c.setup.Options
@@ -117,21 +120,14 @@ func runCore(title string) error {
 	inbox := c.inbox()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	loading := make(chan error, 1)
-	var e *engine
-	go func() {
-		var err error
-		e, err = load(ctx, c.setup.Options)
-		loading <- err
-	}()
+	loading := inBackground(ctx, load, c.setup.Options)
 	select {
-	case err := <-loading:
-		return c.serve(e, err, inbox)
+	case l := <-loading:
+		return c.serve(l.engine, l.err, inbox)
 	case m := <-inbox: // nothing is asked of a core that loads, but to end
 		cancel()
-		<-loading
-		if m.Op == opQuit {
-			e.quit()
+		if l := <-loading; m.Op == opQuit {
+			l.engine.quit()
 		}
 		return nil // else the workers see end of file without having been asked
 	}

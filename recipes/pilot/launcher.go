@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,8 +41,8 @@ func exitCode(err error) (int, error) {
 	if err == nil {
 		return 0, nil
 	}
-	exit, ok := err.(*exec.ExitError)
-	if !ok {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
 		return 0, fmt.Errorf("wait for the server: %w", err)
 	}
 	if code := exit.ExitCode(); code >= 0 {

@@ -14,6 +14,22 @@ type engine struct {
 	broken chan struct{} // closed when a process of it has ended that nobody asked to end
 }
 
+// outcome is what loading came to. The engine is to be quit even where it failed.
+type outcome struct {
+	engine *engine
+	err    error
+}
+
+// inBackground brings up an engine while its caller listens to something else.
+func inBackground(ctx context.Context, bring func(context.Context, options) (*engine, error), o options) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		e, err := bring(ctx, o)
+		done <- outcome{e, err}
+	}()
+	return done
+}
+
 // launch brings up the model as the server needs it: behind a core process, or in this one.
 func launch(ctx context.Context, o options) (*engine, error) {
 	if o.Core == "" {
@@ -28,8 +44,7 @@ func launch(ctx context.Context, o options) (*engine, error) {
 	return e, e.loaded(ctx)
 }
 
-// load brings up the model and its workers below this process. The engine is to
-// be quit even where loading failed.
+// load brings up the model and its workers below this process.
 func load(ctx context.Context, o options) (*engine, error) {
 	e := &engine{broken: make(chan struct{})}
 	parts, err := e.workers(o)

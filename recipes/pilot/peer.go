@@ -189,7 +189,7 @@ func (p *peer) ask(ctx context.Context, m message, reply func(message) (last boo
 	p.mu.Unlock()
 	defer p.forget(m.ID)
 	if err := p.wire.send(m); err != nil {
-		return fmt.Errorf("%s %w: %v", p.title, errGone, err)
+		return fmt.Errorf("%s %w: %w", p.title, errGone, err)
 	}
 	for {
 		select {

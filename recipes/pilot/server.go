@@ -59,17 +59,9 @@ func serve(o options) int {
 func (s *server) load() (*engine, *end) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	type loaded struct {
-		engine *engine
-		err    error
-	}
-	done := make(chan loaded, 1)
-	go func() {
-		e, err := launch(ctx, s.options)
-		done <- loaded{e, err}
-	}()
+	loading := inBackground(ctx, launch, s.options)
 	select {
-	case l := <-done:
+	case l := <-loading:
 		if l.err != nil {
 			return l.engine, &end{why: l.err.Error(), code: s.FailCode}
 		}
@@ -77,7 +69,7 @@ func (s *server) load() (*engine, *end) {
 		return l.engine, nil
 	case why := <-s.ends:
 		cancel()
-		l := <-done
+		l := <-loading
 		if why.asked {
 			why.code = s.TermLoadingCode
 		}
