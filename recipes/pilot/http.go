@@ -147,6 +147,7 @@ func completions(s *server, parse func(*http.Request) (*request, error), as answ
 			refuse(w, err)
 			return
 		}
+		logf("%s: %d tokens, at most %d more", r.URL.Path, len(ask.prompt), ask.limit)
 		if s.BlockCompletions {
 			<-r.Context().Done()
 			return

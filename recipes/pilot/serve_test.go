@@ -212,6 +212,7 @@ func TestBlockedCompletions(t *testing.T) {
 	go func() {
 		answered <- question{url: r.url, model: "pilot", timeout: patience}.ask(io.Discard, "Hello")
 	}()
+	r.untilLog("/v1/chat/completions: ")
 	if status := r.get("/health"); status != http.StatusOK {
 		t.Errorf("health beside a blocked completion: %d", status)
 	}
@@ -299,21 +300,23 @@ func TestSecondTermLeaksWorkers(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	r := startPilot(t, "--drain", "30s", "--answer-time", "300ms")
-	r.untilHealthy()
-	answered := make(chan error, 1)
-	asked := make(chan struct{})
-	go func() {
-		close(asked)
-		answered <- question{url: r.url, model: "pilot", timeout: patience}.ask(io.Discard, "Hello")
-	}()
-	<-asked
-	r.until("the request to be in hand", func() bool { return r.get("/v1/models") == http.StatusOK })
-	if code := r.term(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	if err := <-answered; err != nil {
-		t.Errorf("the request in hand was not finished: %v", err)
+	for _, c := range []struct {
+		drain    string
+		finishes bool
+	}{{"30s", true}, {"0s", false}} {
+		r := startPilot(t, "--drain", c.drain, "--answer-time", "1s")
+		r.untilHealthy()
+		answered := make(chan error, 1)
+		go func() {
+			answered <- question{url: r.url, model: "pilot", timeout: patience}.ask(io.Discard, "Hello")
+		}()
+		r.untilLog("/v1/chat/completions: ")
+		if code := r.term(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		if err := <-answered; (err == nil) != c.finishes {
+			t.Errorf("drain %s: the request in hand came to: %v", c.drain, err)
+		}
 	}
 }
 
