@@ -45,9 +45,11 @@ func (e *ExitError) ExitCode() int { return e.Code }
 // Run is `hob pilot ARGS…` as a program of its own: it prints what went wrong and
 // returns the exit code.
 func Run(args []string) int {
-	c := Command()
-	c.SetArgs(args)
-	err := c.Execute()
+	hob := &cobra.Command{Use: "hob", SilenceErrors: true, SilenceUsage: true}
+	hob.CompletionOptions.DisableDefaultCmd = true
+	hob.AddCommand(Command())
+	hob.SetArgs(append([]string{"pilot"}, args...))
+	err := hob.Execute()
 	if err == nil {
 		return 0
 	}
