@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"hob/identity"
+	"hob/recipes/pilot"
 	"hob/tasks"
 )
 
@@ -16,10 +17,14 @@ func main() { os.Exit(start(os.Args[1:])) }
 
 // start is the program but for its exit. A keeper is looked for before anything
 // else is built: there is one in every pane, and what it does not load it does
-// not hold in memory.
+// not hold in memory. The built-in engine, which recipes start and people do not,
+// takes signals in its own way.
 func start(args []string) int {
 	if len(args) == 2 && args[0] == "keeper" {
 		return keep(args[1])
+	}
+	if len(args) > 0 && args[0] == "pilot" {
+		return pilot.Run(args[1:])
 	}
 	return newApp().run(args)
 }

@@ -33,7 +33,7 @@ behind, and with no other.`,
 		a.upCommand(), a.downCommand(), a.restartCommand(),
 		a.psCommand(), a.logsCommand(), a.attachCommand(),
 		a.sweepCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
-		a.versionCommand(), a.pilotCommand(),
+		a.versionCommand(),
 	)
 	cmd.InitDefaultCompletionCmd()
 	return cmd

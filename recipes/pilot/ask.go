@@ -29,7 +29,7 @@ func askCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := q.ask(c.OutOrStdout(), strings.Join(args, " ")); err != nil {
-				return &ExitError{Code: 1, Err: err}
+				return &exitError{1, err}
 			}
 			return nil
 		},

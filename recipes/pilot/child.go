@@ -67,7 +67,7 @@ func runWorker(title string) error {
 	part, err := c.part()
 	if err != nil {
 		_ = c.parent.send(message{Op: opFailed, Text: err.Error()}) // who passes it on; our exit code says it too
-		return &ExitError{Code: 1}
+		return &exitError{code: 1}
 	}
 	if err := c.parent.send(message{Op: opLoaded}); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (c *child) serve(e *engine, failed error, inbox <-chan message) error {
 	if failed != nil {
 		_ = c.parent.send(message{Op: opFailed, Text: failed.Error()}) // who prints it; our exit code says it too
 		e.quit()
-		return &ExitError{Code: 1}
+		return &exitError{code: 1}
 	}
 	if err := c.parent.send(message{Op: opLoaded}); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *child) serve(e *engine, failed error, inbox <-chan message) error {
 	case <-e.broken:
 		logf("%s: a worker %v", c.title, errGone)
 		e.quit()
-		return &ExitError{Code: 1}
+		return &exitError{code: 1}
 	}
 }
 

@@ -16,68 +16,50 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// ExitError is how a run of the pilot tells the exit code that it is to end
-// with. Without Err, what there is to say has been printed already.
-type ExitError struct {
-	Code int
-	Err  error
+// exitError is the exit code that a command is to end with. Without err, what
+// there is to say has been printed already.
+type exitError struct {
+	code int
+	err  error
 }
 
-func (e *ExitError) Error() string {
-	if e.Err != nil {
-		return e.Err.Error()
-	}
-	return fmt.Sprintf("the pilot ended with code %d", e.Code)
-}
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
 
-func (e *ExitError) Unwrap() error { return e.Err }
+func (e *exitError) Unwrap() error { return e.err }
 
-// ExitCode is the code that the process should exit with.
-func (e *ExitError) ExitCode() int { return e.Code }
-
-// Run is `hob pilot ARGS…` as a program of its own: it prints what went wrong and
+// Run is `hob pilot ARGS…`, which stands in recipes and is not for people. It is a
+// program of its own: how signals are taken is part of a shape, so it is to be
+// run before anything else of hob listens to them. It prints what went wrong and
 // returns the exit code.
 func Run(args []string) int {
 	hob := &cobra.Command{Use: "hob", SilenceErrors: true, SilenceUsage: true}
 	hob.CompletionOptions.DisableDefaultCmd = true
-	hob.AddCommand(Command())
+	hob.AddCommand(command())
 	hob.SetArgs(append([]string{"pilot"}, args...))
 	err := hob.Execute()
 	if err == nil {
 		return 0
 	}
-	var exit *ExitError
+	var exit *exitError
 	if !errors.As(err, &exit) {
-		exit = &ExitError{Code: 2, Err: err} // what cobra refuses is wrong usage
+		exit = &exitError{2, err} // what cobra refuses is wrong usage
 	}
-	if exit.Err != nil {
-		fmt.Fprintln(os.Stderr, "hob: pilot:", exit.Err)
+	if exit.err != nil {
+		fmt.Fprintln(os.Stderr, "hob: pilot:", exit.err)
 	}
-	return exit.Code
+	return exit.code
 }
 
-// Command is `hob pilot`, which stands in recipes and is not for people: it is
-// hidden. An error that is an *ExitError needs no further word.
-func Command() *cobra.Command {
+func command() *cobra.Command {
 	c := &cobra.Command{
-		Use:    "pilot",
-		Short:  "The built-in engine: a small real model in the process shape of a big one",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		// How signals are taken is part of a shape: what hob does with them ends here.
-		PersistentPreRun: func(*cobra.Command, []string) {
-			signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		},
+		Use:   "pilot",
+		Short: "The built-in engine: a small real model in the process shape of a big one",
+		Args:  cobra.NoArgs,
 	}
 	c.AddCommand(serveCommand(), askCommand(), shapesCommand(), childCommand("core", runCore), childCommand("worker", runWorker))
 	return c
@@ -126,7 +108,7 @@ func asGiven(f *pflag.FlagSet) (args []string) {
 // ended makes an exit code an error.
 func ended(code int, err error) error {
 	if err == nil && code != 0 {
-		return &ExitError{Code: code}
+		return &exitError{code: code}
 	}
 	return err
 }
