@@ -212,7 +212,7 @@ func (l *logReader) more() error {
 	if l.file == nil {
 		return l.all()
 	}
-	if err := l.read(l.file); err != nil {
+	if err := l.read(l.file); err != nil || l.newest() {
 		return err
 	}
 	files, err := l.open()
@@ -239,6 +239,16 @@ func (l *logReader) more() error {
 		}
 	}
 	return err
+}
+
+// newest reports whether the file that is read is still the one that is written.
+func (l *logReader) newest() bool {
+	open, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(l.dir.LogPath())
+	return err == nil && os.SameFile(open, now)
 }
 
 // read copies whole lines up to the end of f.

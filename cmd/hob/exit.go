@@ -123,7 +123,7 @@ func problems(outs []tasks.Outcome) error {
 		for _, e := range leaves(o.Err) {
 			errs = append(errs, about(o.Name, e))
 		}
-		if err := verdictError(o); err != nil && o.Err == nil {
+		if err := verdictError(o); err != nil {
 			errs = append(errs, err)
 		}
 	}

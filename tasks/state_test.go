@@ -1,0 +1,114 @@
+package tasks
+
+import (
+	"errors"
+	"testing"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+func TestDerive(t *testing.T) {
+	owned := identity.Finding{Verdict: identity.Owned, Row: "11"}
+	gone := identity.Finding{Verdict: identity.Gone, Row: "5"}
+	foreign := identity.Finding{Verdict: identity.Foreign, Row: "9"}
+	reboot := identity.Finding{Verdict: identity.Gone, Row: "3"}
+	blind := identity.Finding{Verdict: identity.Unverifiable, Row: "2", Reason: "our boot id cannot be read"}
+	zero, seven := 0, 7
+	claim := func(s State) *Task { return &Task{State: s, Kind: sweep.Server} }
+	job := func(s State) *Task { return &Task{State: s, Kind: sweep.Job} }
+	ok, bad, killed := &Exit{Code: &zero}, &Exit{Code: &seven}, &Exit{Signal: "KILL"}
+	done := &Keeper{Empty: true}
+
+	tests := []struct {
+		name string
+		seen Seen
+		want State
+		note string
+	}{
+		{"no record", Seen{}, Stopped, "never started"},
+		{"a torn record", Seen{Trouble: errors.New("task.json is torn")}, Unverified, "task.json is torn"},
+		{"a torn record outranks living processes", Seen{Trouble: errors.New("x"), Task: claim(Up), KeeperV: owned, Command: owned}, Unverified, "x"},
+
+		{"up, no probe yet", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: owned, Command: owned}, Up, ""},
+		{"up and ready", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true, WasReady: true}, KeeperV: owned, Command: owned}, Ready, ""},
+		{"was ready, answers no more", Seen{Task: claim(Up), Keeper: &Keeper{WasReady: true, ReadyNote: "503"}, KeeperV: owned, Command: owned}, Unready, "503"},
+		{"deadline passed", Seen{Task: claim(Up), Keeper: &Keeper{DeadlineHit: true, ReadyNote: "held by 7"}, KeeperV: owned, Command: owned}, Unready, "held by 7"},
+		{"ready is nothing without a command", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: gone}, Starting, ""},
+		{"between restarts", Seen{Task: claim(Up), Keeper: &Keeper{Restarts: 2}, KeeperV: owned}, Starting, "restart 2"},
+		{"keeper killed by force, command lives", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: gone, Command: owned}, Up, "its keeper is gone"},
+		{"the keeper's number is a stranger's", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: foreign, Command: foreign}, Lost, "keeper and command are gone, and nobody wrote how"},
+		{"both gone without a word", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Lost, "keeper and command are gone, and nobody wrote how"},
+		{"after a reboot", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: reboot, Command: reboot}, Lost, "the host was restarted"},
+		{"after a reboot, its end was written", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: bad, KeeperV: reboot, Command: reboot}, Failed, "exit code 7"},
+		{"cannot be told", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: blind}, Unverified, "our boot id cannot be read"},
+		{"the command cannot be told", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: owned, Command: blind}, Unverified, "our boot id cannot be read"},
+
+		{"ended, keeper done", Seen{Task: claim(Up), Keeper: done, Exit: ok, KeeperV: gone, Command: gone}, Exited, ""},
+		{"a job ended well", Seen{Task: job(Up), Keeper: done, Exit: ok, KeeperV: gone, Command: gone}, Completed, ""},
+		{"a job without a pane stays completed", Seen{Task: job(Completed)}, Completed, ""},
+		{"failed", Seen{Task: claim(Up), Keeper: done, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
+		{"killed", Seen{Task: claim(Up), Keeper: done, Exit: killed, KeeperV: gone, Command: gone}, Failed, "ended by KILL"},
+		{"a blank status is not 0", Seen{Task: claim(Up), Keeper: done, Exit: &Exit{}, KeeperV: gone, Command: gone}, Failed, "ended, and its exit code is not known"},
+		{"could not be started", Seen{Task: claim(Starting), Exit: &Exit{Error: "no such file"}}, Failed, "no such file"},
+		{"ended, the keeper still ends the rest", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: owned, Command: gone}, Failed, "its keeper sees to what it left behind"},
+		{"ended, and the keeper died before it had looked", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: gone, Command: gone}, Unverified, "it ended, and its keeper died before it could look at what was left"},
+
+		{"starting", Seen{Task: claim(Starting), Busy: true}, Starting, ""},
+		{"a cut start", Seen{Task: claim(Starting)}, Lost, "its start was cut before the keeper ran"},
+		{"a start cut after the keeper began", Seen{Task: claim(Starting), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: owned}, Ready, ""},
+		{"stopping", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: owned, Command: owned}, Stopping, ""},
+		{"stopping, all gone, the stop goes on", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: gone, Command: gone, Busy: true}, Stopping, ""},
+		{"a cut stop", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Unverified, "its stop was cut"},
+
+		{"stopped", Seen{Task: claim(Stopped), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Stopped, ""},
+		{"stopped says the record, and the command lives", Seen{Task: claim(Stopped), Keeper: &Keeper{}, KeeperV: gone, Command: owned}, Survivors, "the record says stopped, and the command lives"},
+		{"stopped, and the record is from another host", Seen{Task: claim(Stopped), Keeper: &Keeper{}, KeeperV: blind, Command: blind}, Stopped, ""},
+		{"survivors live", Seen{Task: claim(Survivors), Left: Left{Owned: 2}}, Survivors, "2 of its processes live"},
+		{"survivors cannot be told", Seen{Task: claim(Survivors), Left: Left{Unknown: 1}}, Unverified, "1 of its processes cannot be told"},
+		{"survivors have ended since", Seen{Task: claim(Survivors), Left: Left{Ended: 1}}, Survivors, "those that were left have ended since; a sweep will say so"},
+		{"unverified stays so", Seen{Task: claim(Unverified)}, Unverified, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Derive(tt.seen)
+			if got.State != tt.want || got.Note != tt.note {
+				t.Errorf("got %s (%q), want %s (%q)", got.State, got.Note, tt.want, tt.note)
+			}
+		})
+	}
+}
+
+func TestArrived(t *testing.T) {
+	tests := []struct {
+		state State
+		goal  string
+		done  bool
+		fails bool
+	}{
+		{Starting, condStarted, false, false},
+		{Up, condStarted, true, false},
+		{Up, condReady, false, false},
+		{Ready, condStarted, true, false},
+		{Ready, condReady, true, false},
+		{Ready, condCompleted, false, false},
+		{Unready, condStarted, true, false},
+		{Unready, condReady, true, true},
+		{Unready, condCompleted, false, false},
+		{Completed, condCompleted, true, false},
+		{Completed, condStarted, true, false},
+		{Failed, condStarted, true, true},
+		{Exited, condReady, true, true},
+		{Stopped, condReady, true, true},
+		{Stopping, condReady, true, true},
+		{Lost, condReady, true, true},
+		{Unverified, condReady, true, true},
+		{Survivors, condReady, true, true},
+	}
+	for _, tt := range tests {
+		done, err := arrived(Derived{State: tt.state}, tt.goal)
+		if done != tt.done || (err != nil) != tt.fails {
+			t.Errorf("%s to be %s: got %t, %v", tt.state, tt.goal, done, err)
+		}
+	}
+}
