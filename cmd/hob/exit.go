@@ -78,9 +78,11 @@ var codes = [...]struct {
 	{context.Canceled, exitInterrupted},
 	{tasks.ErrRefused, exitRefused},
 	{identity.ErrReused, exitRefused},
+	{sweep.ErrRefused, exitRefused},
 	{tasks.ErrSurvivors, exitSurvivors},
 	{tasks.ErrUnverified, exitUnverified},
 	{identity.ErrUnverifiable, exitUnverified},
+	{sweep.ErrNotSaved, exitUnverified},
 	{tasks.ErrUsage, exitUsage},
 	{recipes.ErrNoRecipe, exitUsage},
 }

@@ -13,13 +13,13 @@ import (
 // version is set by the Makefile.
 var version = "dev"
 
-func main() { os.Exit(start(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:])) }
 
-// start is the program but for its exit. A keeper is looked for before anything
+// run is the program but for its exit. A keeper is looked for before anything
 // else is built: there is one in every pane, and what it does not load it does
 // not hold in memory. The built-in engine, which recipes start and people do not,
 // takes signals in its own way.
-func start(args []string) int {
+func run(args []string) int {
 	if len(args) == 2 && args[0] == "keeper" {
 		return keep(args[1])
 	}

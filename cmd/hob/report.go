@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -122,6 +121,9 @@ func (a *app) reportOne(o tasks.Outcome) error {
 }
 
 func (a *app) reportText(r sweep.Report) error {
-	_, err := fmt.Fprintf(a.out, "%s/%s %s\n", r.Run, r.Task, r.Verdict)
-	return err
+	o := sweep.TextOptions{Color: a.colours()}
+	if a.outTTY {
+		o.Width = columns()
+	}
+	return r.Text(a.out, o)
 }

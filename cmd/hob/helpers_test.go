@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// helper is the program that scripts run in panes: `helper WORD ARG…`.
+func helper() {
+	if len(os.Args) < 2 {
+		fatal("helper: say what")
+	}
+	word, args := os.Args[1], os.Args[2:]
+	switch word {
+	case "sleep": // until a signal ends it
+		forever()
+	case "deaf": // to everything but KILL
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		say("deaf")
+		forever()
+	case "exit":
+		os.Exit(atoi(args[0]))
+	case "lines": // N numbered lines, then exit CODE
+		for i := range atoi(args[0]) {
+			fmt.Println("line", i+1)
+		}
+		os.Exit(atoi(args[1]))
+	case "serve":
+		serve(args)
+	case "fork":
+		fork(args)
+	case "daemon": // the middle of a double fork
+		start(&syscall.SysProcAttr{Setsid: true}, args...)
+	case "env":
+		for _, name := range args {
+			fmt.Printf("%s=%s\n", name, os.Getenv(name))
+		}
+		forever()
+	case "when": // exit CODE once FILE exists
+		until(func() bool { _, err := os.Stat(args[0]); return err == nil })
+		os.Exit(atoi(args[1]))
+	default:
+		fatal("helper: what is %q?", word)
+	}
+}
+
+func say(words ...any) { fmt.Println(words...) }
+
+func fatal(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(99)
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	return n
+}
+
+func forever() {
+	never := make(chan os.Signal, 1)
+	signal.Notify(never, syscall.SIGUSR2) // keeps the runtime from calling it a deadlock
+	<-never
+}
+
+// until polls, for what no event tells.
+func until(done func() bool) {
+	for !done() {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// start runs this helper again, as a process that is not waited for.
+func start(attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	c := exec.Command(self, args...)
+	c.Args[0] = "helper"
+	c.SysProcAttr = attr
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	if err := c.Start(); err != nil {
+		fatal("helper: %v", err)
+	}
+	return c
+}
+
+// fork starts a child in a way of its own, then waits for ever, or with
+// "leave" ends with 7 when the child lives.
+func fork(args []string) {
+	switch args[0] {
+	case "child":
+		start(nil, "deaf")
+	case "setsid":
+		start(&syscall.SysProcAttr{Setsid: true}, "deaf")
+	case "daemon":
+		if err := start(nil, "daemon", "deaf").Wait(); err != nil {
+			fatal("helper: %v", err)
+		}
+	default:
+		fatal("helper: fork how? %q", args[0])
+	}
+	say("forked")
+	if len(args) > 1 && args[1] == "leave" {
+		os.Exit(7)
+	}
+	forever()
+}
+
+// serve answers /health on a loopback port, at once or once the file exists.
+func serve(args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:"+args[0])
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	say("listening on", l.Addr())
+	if len(args) > 1 {
+		until(func() bool { _, err := os.Stat(args[1]); return err == nil })
+	}
+	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	fatal("helper: %v", http.Serve(l, nil))
+}

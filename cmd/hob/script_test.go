@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"hob/identity"
+	"hob/tasks"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"hob":    func() { os.Exit(run(os.Args[1:])) },
+		"helper": helper,
+	})
+}
+
+// patience is how long a script waits for a condition.
+const patience = 60 * time.Second
+
+// TestScripts runs the verbs on a real tmux, each script with a state folder and
+// a tmux server of its own. HOB_SCRIPTS=-u rewrites what they compare with.
+func TestScripts(t *testing.T) {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Fatal("tmux is missing; install it")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("HOB_SCRIPTS") == "-u",
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"state":   state,
+			"gone":    gone,
+			"lives":   lives,
+			"clean":   clean,
+			"signal":  signalTo,
+			"port":    freePort,
+			"subst":   subst,
+			"waitlog": waitLog,
+			"tmux":    tmuxCmd,
+			"pidof":   pidOf,
+		},
+	})
+}
+
+// setup gives a script folders with short paths: a socket's may have 100 bytes.
+func setup(env *testscript.Env) error {
+	short, err := os.MkdirTemp("", "hobt")
+	if err != nil {
+		return err
+	}
+	env.Setenv("HOB_HOME", filepath.Join(short, "home"))
+	env.Setenv("XDG_RUNTIME_DIR", short)
+	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	env.Setenv("SHORT", short)
+	env.Setenv("TERM", "xterm")
+	env.Defer(func() {
+		if err := tearDown(short); err != nil {
+			env.T().Log(err)
+		}
+	})
+	return nil
+}
+
+// tearDown ends what a script, a failed one above all, has left.
+func tearDown(short string) error {
+	sockets, _ := filepath.Glob(filepath.Join(short, "hob", "*.sock"))
+	for _, s := range sockets {
+		_ = exec.Command("tmux", "-S", s, "kill-server").Run() // there may be none
+	}
+	deadline := time.Now().Add(patience)
+	for len(ours(short)) > 0 && time.Now().Before(deadline) {
+		for _, p := range ours(short) {
+			kill(p.PID, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left := ours(short); len(left) > 0 {
+		return fmt.Errorf("left behind: %v", left)
+	}
+	return os.RemoveAll(short)
+}
+
+// ours are the processes that belong to a script's state folder: keepers name it
+// in their arguments, and what they start in its environment.
+func ours(short string) []identity.Process {
+	h, err := identity.Local()
+	if err != nil {
+		return nil
+	}
+	table, err := h.Snapshot(context.Background(), identity.WantArgs|identity.WantEnviron)
+	if err != nil {
+		return nil
+	}
+	home := filepath.Join(short, "home")
+	return slices.DeleteFunc(table.Procs, func(p identity.Process) bool {
+		keeper := len(p.Args) > 2 && p.Args[1] == "keeper" && strings.HasPrefix(p.Args[2], home)
+		started := slices.Contains(p.Environ, "HOB_HOME="+home) && slices.ContainsFunc(p.Environ, func(kv string) bool {
+			return strings.HasPrefix(kv, "HOB_RUN_ID=")
+		})
+		return p.State == 'Z' || !keeper && !started
+	})
+}
+
+// kill signals a process that a script started, by its pid.
+func kill(pid int, sig syscall.Signal) {
+	h, err := identity.Local()
+	if err != nil {
+		return
+	}
+	if p, err := h.Open(pid); err == nil {
+		_ = p.Signal(sig)
+		_ = p.Close()
+	}
+}
+
+func eventually(ts *testscript.TestScript, what string, done func() (bool, string)) {
+	deadline := time.Now().Add(patience)
+	for {
+		ok, got := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited in vain for %s; it is %s", what, got)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func manager(ts *testscript.TestScript) *tasks.Manager {
+	store, err := tasks.ViewStore(ts.Getenv("HOB_HOME"))
+	ts.Check(err)
+	h, err := identity.Local()
+	ts.Check(err)
+	return &tasks.Manager{Store: store, Host: h}
+}
+
+func status(ts *testscript.TestScript, name string) (tasks.Status, error) {
+	m := manager(ts)
+	sel, err := m.Select([]string{name})
+	if err != nil {
+		return tasks.Status{}, err
+	}
+	list, err := m.List(sel)
+	if len(list) != 1 {
+		return tasks.Status{}, fmt.Errorf("%s is %d tasks", name, len(list))
+	}
+	return list[0], err
+}
+
+// state NAME STATE waits until a task is in a state.
+func state(ts *testscript.TestScript, _ bool, args []string) {
+	want := tasks.State(args[1])
+	eventually(ts, args[0]+" to be "+args[1], func() (bool, string) {
+		s, err := status(ts, args[0])
+		return s.State == want, fmt.Sprint(s.State, " ", s.Note, " ", err)
+	})
+}
+
+// pidOf VAR NAME sets VAR to the pid of a task's command, VAR_KEEPER to its keeper's.
+func pidOf(ts *testscript.TestScript, _ bool, args []string) {
+	run, task, _ := strings.Cut(args[1], "/")
+	k, err := manager(ts).Store.Run(run).Task(task).ReadKeeper()
+	ts.Check(err)
+	if k.Command != nil {
+		ts.Setenv(args[0], strconv.Itoa(k.Command.PID))
+	}
+	ts.Setenv(args[0]+"_KEEPER", strconv.Itoa(k.Keeper.PID))
+}
+
+// gone PID waits until a process has ended; lives PID wants it to be there.
+func gone(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "the end of "+args[0], func() (bool, string) { return !alive(ts, args[0]), "there" })
+}
+
+func lives(ts *testscript.TestScript, neg bool, args []string) {
+	if alive(ts, args[0]) == neg {
+		ts.Fatalf("process %s: alive is %t", args[0], !neg)
+	}
+}
+
+func alive(ts *testscript.TestScript, pid string) bool {
+	n, err := strconv.Atoi(pid)
+	ts.Check(err)
+	h, err := identity.Local()
+	ts.Check(err)
+	p, err := h.Open(n)
+	if err != nil {
+		return false
+	}
+	defer p.Close()
+	return p.Verify().Verdict == identity.Owned
+}
+
+// clean wants nothing of the script's tasks to be left: no process, no server.
+func clean(ts *testscript.TestScript, _ bool, _ []string) {
+	short := ts.Getenv("SHORT")
+	eventually(ts, "nothing to be left", func() (bool, string) {
+		var left []string
+		for _, p := range ours(short) {
+			left = append(left, fmt.Sprint(p.PID, p.Args))
+		}
+		return len(left) == 0, strings.Join(left, "; ")
+	})
+	sockets, _ := filepath.Glob(filepath.Join(short, "hob", "*.sock"))
+	for _, s := range sockets {
+		if c, err := net.Dial("unix", s); err == nil {
+			c.Close()
+			ts.Fatalf("a tmux server still listens on %s", s)
+		}
+	}
+}
+
+// signal NAME PID sends a signal to a process that the script started.
+func signalTo(ts *testscript.TestScript, _ bool, args []string) {
+	names := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
+	pid, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	kill(pid, names[args[0]])
+}
+
+// port VAR sets VAR to a free port.
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	defer l.Close()
+	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
+
+// subst FILE… replaces $VAR in files by the script's variables.
+func subst(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		path := ts.MkAbs(name)
+		text := os.Expand(ts.ReadFile(path), func(v string) string {
+			if v == "port" {
+				return "${port}"
+			}
+			return ts.Getenv(v)
+		})
+		ts.Check(os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+// waitlog NAME TEXT waits until a task has written something.
+func waitLog(ts *testscript.TestScript, _ bool, args []string) {
+	run, task, _ := strings.Cut(args[0], "/")
+	path := manager(ts).Store.Run(run).Task(task).LogPath()
+	eventually(ts, strconv.Quote(args[1])+" in the log of "+args[0], func() (bool, string) {
+		data, _ := os.ReadFile(path)
+		return strings.Contains(string(data), args[1]), strconv.Quote(string(data))
+	})
+}
+
+// tmux ARG… talks to the script's own server.
+func tmuxCmd(ts *testscript.TestScript, neg bool, args []string) {
+	sockets, _ := filepath.Glob(filepath.Join(ts.Getenv("SHORT"), "hob", "*.sock"))
+	if len(sockets) != 1 {
+		ts.Fatalf("%d tmux sockets", len(sockets))
+	}
+	err := ts.Exec("tmux", append([]string{"-S", sockets[0]}, args...)...)
+	if (err != nil) != neg {
+		ts.Fatalf("tmux %v: %v", args, err)
+	}
+}
+
+// jsonList is for tests that read `hob ps --json`.
+func jsonList(data []byte) ([]map[string]any, error) {
+	var list []map[string]any
+	err := json.Unmarshal(data, &list)
+	return list, err
+}

@@ -1,0 +1,136 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+
+	"hob/identity"
+)
+
+// Reap looks at every record: contained tasks whose owner is gone are stopped,
+// of detached ones only the record is corrected, and what cannot be told is
+// left as it is. Without wait it gives way to a reaper that is at work already.
+func (m *Manager) Reap(ctx context.Context, wait bool, o StopOptions) ([]Outcome, error) {
+	unlock, ok, err := m.reapLock(ctx, wait)
+	if err != nil || !ok {
+		return nil, err
+	}
+	defer unlock()
+	all, err := m.All()
+	if err != nil {
+		return nil, err
+	}
+	var outs []Outcome
+	for _, s := range all {
+		outs = append(outs, m.reapRun(ctx, s, o)...)
+	}
+	return outs, nil
+}
+
+func (m *Manager) reapLock(ctx context.Context, wait bool) (Unlock, bool, error) {
+	path := filepath.Join(m.Store.Home, "reap.lock")
+	if !wait {
+		return tryLock(path)
+	}
+	unlock, err := lock(ctx, path)
+	return unlock, err == nil, err
+}
+
+func (m *Manager) reapRun(ctx context.Context, s Selection, o StopOptions) []Outcome {
+	run, err := s.Run.Read()
+	if errors.Is(err, ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return []Outcome{{Name: Name{Run: s.Run.Name}, State: Unverified, Did: "left as it is", Err: err}}
+	}
+	owner := identity.Finding{}
+	if run.Lifetime == Contained {
+		owner = m.finding(run.Owner)
+	}
+	var outs []Outcome
+	for _, name := range s.Tasks {
+		out := m.reapTask(ctx, s.Run, s.Run.Task(name), owner, o)
+		if out.Did != "" {
+			outs = append(outs, out)
+		}
+	}
+	return outs
+}
+
+// reaping is what becomes of one record.
+type reaping int
+
+const (
+	reapNothing reaping = iota
+	reapCorrect         // write what the evidence shows
+	reapStop            // its owner is gone
+	reapLeave           // cannot be told
+)
+
+// decideReap is the reaper's rule. A task is never stopped for being old.
+func decideReap(l Lifetime, owner identity.Verdict, claim State, d Derived) reaping {
+	over := d.State.Settled()
+	switch {
+	case d.State == Unverified && claim != Unverified:
+		return reapLeave
+	case l == Contained && !over && (owner == identity.Gone || owner == identity.Foreign):
+		return reapStop
+	case l == Contained && !over && owner == identity.Unverifiable:
+		return reapLeave
+	case over && claim != d.State:
+		return reapCorrect
+	}
+	return reapNothing
+}
+
+func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, owner identity.Finding, o StopOptions) Outcome {
+	out := Outcome{Name: Name{r.Name, t.Name}}
+	seen := m.look(t)
+	if seen.Task == nil {
+		out.Err = seen.Trouble
+		if out.Err != nil {
+			out.State, out.Did = Unverified, "left as it is"
+		}
+		return out
+	}
+	d := Derive(seen)
+	out.State = d.State
+	life := Detached
+	if owner.Verdict != "" {
+		life = Contained
+	}
+	switch decideReap(life, owner.Verdict, seen.Task.State, d) {
+	case reapLeave:
+		out.Did = "left as it is: " + cmp.Or(d.Note, owner.Reason)
+	case reapStop:
+		return m.stopTask(ctx, r, t, StopOptions{Reason: "owner", DryRun: o.DryRun})
+	case reapCorrect:
+		out.Did = "corrected: it is " + string(d.State)
+		if !o.DryRun {
+			out.Did, out.Err = m.correct(r, t, out.Did)
+		}
+	}
+	return out
+}
+
+// correct brings the record of a task that ended while nobody looked up to what
+// is seen, unless somebody is at work on it.
+func (m *Manager) correct(r *RunDir, t *TaskDir, did string) (string, error) {
+	unlock, ok, err := t.TryLock()
+	if err != nil || !ok {
+		return "", err
+	}
+	defer unlock()
+	seen := m.look(t)
+	d := Derive(seen)
+	if seen.Trouble != nil || !d.State.Settled() || seen.KeeperV.Verdict == identity.Owned {
+		return "", seen.Trouble
+	}
+	task := *seen.Task
+	task.State, task.UpdatedAt, task.EndedAt = d.State, m.now(), endedAt(seen, m.now())
+	m.event(r, t.Name, did)
+	return did, t.WriteTask(task)
+}
