@@ -1,0 +1,147 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxBody is how much of an answer is read. A health page is short; a list of
+// models may have some thousand entries.
+const maxBody = 1 << 20
+
+// acceptWait is how long an HTTP probe waits to be accepted before it sends its
+// request: a server that closes after its answer is looked at before, one that
+// takes no connection without data (TCP_DEFER_ACCEPT) after.
+const acceptWait = time.Second
+
+// answer is what an HTTP server said.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// ok reports whether the status is 2xx.
+func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
+
+// http asks the recipe's path or URL. If it is on another port than the task's,
+// that one is checked as well.
+func (a attempt) http(ctx context.Context) error {
+	t, err := parseTarget(a.check.HTTP, a.check.Port)
+	if err != nil {
+		return err
+	}
+	got, err := a.ask(ctx, t, http.MethodGet, "")
+	if err != nil {
+		return err
+	}
+	if err := a.check.Expect.match(got); err != nil {
+		return fmt.Errorf("%s answered %w", t.url.Redacted(), err)
+	}
+	if a.check.Port != 0 && t.port != a.check.Port {
+		return a.port(ctx, a.check.Port)
+	}
+	return nil
+}
+
+// ask sends one request over a connection of its own and returns the answer,
+// once it is known that the task gave it.
+func (a attempt) ask(ctx context.Context, t target, method, body string) (answer, error) {
+	conn, err := a.connect(ctx, t)
+	if err != nil {
+		return answer{}, err
+	}
+	defer conn.Close()
+	owned := a.check.AnyOwner
+	if !owned {
+		if owned, err = a.early(ctx, conn); err != nil {
+			return answer{}, err
+		}
+	}
+	resp, err := send(ctx, conn, t, method, body)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s %s: %w", method, t.url.Path, a.late(ctx, err))
+	}
+	defer resp.Body.Close()
+	if !owned {
+		// It has answered, so it has accepted; the rest of its answer keeps it there.
+		if err := a.acceptor(ctx, conn); err != nil {
+			return answer{}, err
+		}
+	}
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return answer{}, fmt.Errorf("%s %s: the answer broke off: %w", method, t.url.Path, a.late(ctx, err))
+	}
+	return answer{status: resp.StatusCode, body: got}, nil
+}
+
+// early waits a little to be accepted by the task; not yet being accepted is no error.
+func (a attempt) early(ctx context.Context, conn net.Conn) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptWait)
+	defer cancel()
+	err := a.accepted(ctx, conn)
+	if errors.Is(err, errNotAccepted) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// late words the end of an attempt's time.
+func (a attempt) late(ctx context.Context, err error) error {
+	if ctx.Err() == context.DeadlineExceeded {
+		return fmt.Errorf("no answer within %v", a.check.attempt())
+	}
+	return err
+}
+
+// send makes the request over conn and no other connection, without proxies,
+// redirects or reuse.
+func send(ctx context.Context, conn net.Conn, t target, method, body string) (*http.Response, error) {
+	u := *t.url
+	if u.Host == "" {
+		u.Scheme, u.Host = "http", conn.RemoteAddr().String()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "hob")
+	if pass, ok := u.User.Password(); ok {
+		req.SetBasicAuth(u.User.Username(), pass)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	used := false
+	transport := &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			if used {
+				return nil, errors.New("the server closed the connection without an answer")
+			}
+			used = true
+			return conn, nil
+		},
+		// A server on loopback has a certificate of its own making; who it is
+		// has been shown by who accepted the connection.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}
+	return transport.RoundTrip(req)
+}
+
+// brief is the beginning of a body, for a reason.
+func brief(body []byte) string {
+	const most = 120
+	text := string(bytes.Join(bytes.Fields(body), []byte(" ")))
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return text
+}

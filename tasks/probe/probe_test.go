@@ -1,0 +1,349 @@
+//go:build linux
+
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/identity"
+)
+
+// Whatever address a server binds, the probe reaches it and knows it for ours.
+func TestReadyOnEveryBind(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0", "127.0.0.2:0"} {
+		t.Run(addr, func(t *testing.T) {
+			if strings.HasPrefix(addr, "[") {
+				needIPv6(t)
+			}
+			s := start(t, serverConfig{Addr: addr}, nil)
+			ready(t, once(t, Check{Port: s.port}, s.subject(t), ""))
+			ready(t, once(t, Check{Port: s.port, TCP: true}, s.subject(t), ""))
+			ready(t, once(t, Check{Port: s.port, HTTP: "/health"}, s.subject(t), ""))
+			ready(t, once(t, Check{Port: s.port, HTTP: "/health", AnyOwner: addr != "127.0.0.2:0", Expect: Expect{Status: 200}}, s.subject(t), ""))
+		})
+	}
+}
+
+func needIPv6(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("this kernel has no IPv6: %v", err)
+	}
+	l.Close()
+}
+
+// The listener may be in a grandchild, or bound by a parent and served by a
+// worker: it is the task's tree that counts.
+func TestListenerAnywhereInTheTree(t *testing.T) {
+	for name, c := range map[string]serverConfig{
+		"grandchild":                 {Depth: 2},
+		"prefork":                    {Prefork: true},
+		"prefork below":              {Depth: 1, Prefork: true},
+		"closes after its answer":    {Close: true},
+		"takes nothing without data": {Defer: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, c, nil)
+			ready(t, once(t, Check{Port: s.port, HTTP: "/health"}, s.subject(t), ""))
+			if !c.Defer {
+				ready(t, once(t, Check{Port: s.port, TCP: true}, s.subject(t), ""))
+			}
+		})
+	}
+}
+
+// Fault 37: an orphan of an earlier run holds the port and answers the probe.
+func TestStrangerHoldsThePort(t *testing.T) {
+	orphan, mine := start(t, serverConfig{}, nil), bystander(t)
+	for name, c := range map[string]Check{
+		"port":       {Port: orphan.port},
+		"http":       {Port: orphan.port, HTTP: "/health"},
+		"log":        {Port: orphan.port, Log: regexp.MustCompile("ready")},
+		"completion": {Port: orphan.port, Completion: true},
+		"url":        {HTTP: fmt.Sprintf("http://localhost:%d/health", orphan.port)},
+		"exec":       {Port: orphan.port, Exec: []string{"true"}, Run: exits(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := once(t, c, mine, "ready")
+			notReady(t, r, fmt.Sprintf("port %d is held by pid %d (", orphan.port, orphan.pid), "serve", "not by this task")
+			if r.Stranger != orphan.pid {
+				t.Errorf("stranger %d, wanted %d", r.Stranger, orphan.pid)
+			}
+			c.AnyOwner = true
+			if !c.Completion { // the server has no such route
+				ready(t, once(t, c, mine, "ready"))
+			}
+		})
+	}
+}
+
+// Fault 38: two servers share one port; half of the answers are a stranger's.
+func TestSharedPort(t *testing.T) {
+	ours := start(t, serverConfig{ReusePort: true}, nil)
+	check := Check{Port: ours.port, HTTP: "/health"}
+	ready(t, once(t, check, ours.subject(t), ""))
+	other := start(t, serverConfig{ReusePort: true, Addr: fmt.Sprintf("127.0.0.1:%d", ours.port)}, nil)
+	for range 8 { // whoever takes the connection
+		r := once(t, check, ours.subject(t), "")
+		notReady(t, r, fmt.Sprintf("also held by pid %d", other.pid))
+		if r.Stranger != other.pid {
+			t.Fatalf("stranger %d, wanted %d", r.Stranger, other.pid)
+		}
+	}
+	other.stop()
+	ready(t, once(t, check, ours.subject(t), ""))
+}
+
+// A process of the task that came after the last walk of its tree is not called
+// a stranger, and not trusted either.
+func TestChildAfterTheLastLook(t *testing.T) {
+	s := start(t, serverConfig{Depth: 2}, nil)
+	r := once(t, Check{Port: s.port}, Subject{Command: s.pid, Tree: []int{s.pid}}, "")
+	notReady(t, r, "not in the last look")
+	if r.Stranger != 0 {
+		t.Errorf("a child of ours is called the stranger %d", r.Stranger)
+	}
+}
+
+// A listener of ours proves nothing of the one that takes the connections.
+func TestAcceptorIsNotTheListener(t *testing.T) {
+	s := start(t, serverConfig{Prefork: true}, nil)
+	parent := Subject{Command: s.pid, Tree: []int{s.pid}}
+	for _, c := range []Check{{Port: s.port}, {Port: s.port, HTTP: "/health"}} {
+		notReady(t, once(t, c, parent, ""), "not in the last look")
+	}
+}
+
+// Fault 36: it listens and answers 503, and then it is ready.
+func TestUnavailableThenReady(t *testing.T) {
+	s := start(t, serverConfig{Statuses: []int{503, 503, 200}, Body: "loading model"}, nil)
+	check := Check{Port: s.port, HTTP: "/health"}
+	for range 2 {
+		notReady(t, once(t, check, s.subject(t), ""), "503 Service Unavailable", "loading model")
+	}
+	ready(t, once(t, check, s.subject(t), ""))
+}
+
+// Fault 36: a busy server needs its time.
+func TestSlowAnswer(t *testing.T) {
+	s := start(t, serverConfig{Delay: 1500 * time.Millisecond}, nil)
+	ready(t, once(t, Check{Port: s.port, HTTP: "/health", Timeout: time.Second}, s.subject(t), ""))
+}
+
+func TestNoAnswer(t *testing.T) {
+	s := start(t, serverConfig{Delay: time.Hour}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	notReady(t, Once(ctx, local(t), Check{Port: s.port, HTTP: "/health"}, s.subject(t), nil), "no answer within")
+	deaf := start(t, serverConfig{Deaf: true}, nil)
+	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	notReady(t, Once(ctx, local(t), Check{Port: deaf.port}, deaf.subject(t), nil), "not accepted", "takes no connection")
+}
+
+// Fault 36: it says that it is ready, and listens on nothing.
+func TestNothingListens(t *testing.T) {
+	mine := bystander(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	notReady(t, once(t, Check{Port: port, Log: regexp.MustCompile("ready")}, mine, "I am ready"), fmt.Sprintf("nothing listens on port %d", port))
+	notReady(t, once(t, Check{Port: port, AnyOwner: true}, mine, ""), "nothing answers", "refused")
+}
+
+func TestLog(t *testing.T) {
+	mine := bystander(t)
+	check := Check{Log: regexp.MustCompile(`startup complete\.`)}
+	notReady(t, once(t, check, mine, "starting\n"), "log does not show", "startup complete")
+	ready(t, once(t, check, mine, "starting\nApplication startup complete.\n"))
+}
+
+func exits(code int) Runner {
+	return func(context.Context, []string, []string, string) (int, error) { return code, nil }
+}
+
+func TestExec(t *testing.T) {
+	mine := bystander(t)
+	var got []any
+	run := func(_ context.Context, argv, env []string, dir string) (int, error) {
+		got = []any{argv[1], env[0], dir}
+		return 0, nil
+	}
+	ready(t, once(t, Check{Exec: []string{"ask", "-x"}, Env: []string{"A=b"}, Dir: "/d", Run: run}, mine, ""))
+	if fmt.Sprint(got) != "[-x A=b /d]" {
+		t.Errorf("the runner got %v", got)
+	}
+	notReady(t, once(t, Check{Exec: []string{"ask"}, Run: exits(3)}, mine, ""), "ask ended with exit code 3")
+	fails := func(context.Context, []string, []string, string) (int, error) { return 0, errors.New("no such file") }
+	notReady(t, once(t, Check{Exec: []string{"ask"}, Run: fails}, mine, ""), "run ask: no such file")
+	notReady(t, once(t, Check{Exec: []string{"ask"}}, mine, ""), "nobody here can run ask")
+	hangs := func(ctx context.Context, _, _ []string, _ string) (int, error) { <-ctx.Done(); return 0, nil }
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	notReady(t, Once(ctx, local(t), Check{Exec: []string{"ask"}, Run: hangs}, mine, nil), "did not end")
+}
+
+func TestUpIsReadyWithoutAPort(t *testing.T) {
+	ready(t, once(t, Check{}, bystander(t), ""))
+	notReady(t, once(t, Check{TCP: true}, bystander(t), ""), "no port")
+	notReady(t, once(t, Check{Completion: true}, bystander(t), ""), "no port")
+}
+
+// A health page on another port does not excuse the task's own.
+func TestHealthOnAnotherPort(t *testing.T) {
+	s, other := start(t, serverConfig{}, nil), start(t, serverConfig{}, nil)
+	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
+	check := Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/health", other.port)}
+	ready(t, once(t, check, both, ""))
+	notReady(t, once(t, check, other.subject(t), ""), fmt.Sprintf("port %d is held by pid %d", s.port, s.pid))
+	notReady(t, once(t, check, s.subject(t), ""), fmt.Sprintf("port %d is held by pid %d", other.port, other.pid))
+}
+
+func TestCompletion(t *testing.T) {
+	text := `{"object":"text_completion","choices":[{"text":" there"}]}`
+	models := `{"data":[{"id":"tiny"}]}`
+	for name, c := range map[string]struct {
+		routes map[string]string
+		words  []string // none: ready
+	}{
+		"completes":       {routes: map[string]string{"/v1/models": models, "/v1/completions": text}},
+		"lists no models": {routes: map[string]string{"/v1/completions": text}},
+		"chats only":      {routes: map[string]string{"/v1/models": models, "/v1/chat/completions": text}},
+		"error with 200":  {map[string]string{"/v1/completions": `{"error":{"message":"failed to load"},"choices":[{}]}`}, []string{"with an error", "failed to load"}},
+		"null error":      {routes: map[string]string{"/v1/completions": `{"error":null,"choices":[{}]}`}},
+		"no choices":      {map[string]string{"/v1/completions": `{"choices":[]}`}, []string{"without a completion"}},
+		"not JSON":        {map[string]string{"/v1/completions": `<html>`}, []string{"without a completion", "<html>"}},
+		"no route":        {map[string]string{"/v1/models": models}, []string{"/v1/chat/completions answered 404"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, serverConfig{Routes: c.routes}, nil)
+			r := once(t, Check{Port: s.port, Completion: true}, s.subject(t), "")
+			if c.words == nil {
+				ready(t, r)
+				return
+			}
+			notReady(t, r, c.words...)
+		})
+	}
+}
+
+// A task in a network namespace of its own: what answers here is not it, though
+// it listens on the same port there.
+func TestOtherNetworkNamespace(t *testing.T) {
+	here := start(t, serverConfig{}, nil)
+	if os.Geteuid() != 0 {
+		t.Skip("only root may make a network namespace")
+	}
+	there := start(t, serverConfig{Addr: fmt.Sprintf("127.0.0.1:%d", here.port)}, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET})
+	r := once(t, Check{Port: here.port, HTTP: "/health"}, there.subject(t), "")
+	notReady(t, r, "another network namespace")
+}
+
+// probeAsOther is run as another user: it probes and prints the result.
+func probeAsOther(text string) int {
+	var in struct {
+		Port    int
+		Subject Subject
+	}
+	h, err := identity.Local()
+	if err != nil || json.Unmarshal([]byte(text), &in) != nil {
+		return 2
+	}
+	r := Once(context.Background(), h, Check{Port: in.Port, HTTP: "/health"}, in.Subject, nil)
+	_ = json.NewEncoder(os.Stdout).Encode(r)
+	return 0
+}
+
+// An owner that cannot be read is neither ours nor a stranger.
+func TestUnreadableOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	s := start(t, serverConfig{}, nil)
+	in, _ := json.Marshal(map[string]any{"Port": s.port, "Subject": s.subject(t)})
+	cmd := exec.Command(readable(t, os.Args[0]), "probe", string(in))
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.Output()
+	var r Result
+	if err != nil || json.Unmarshal(out, &r) != nil {
+		t.Fatalf("probing as another user: %v: %s", err, out)
+	}
+	notReady(t, r, "cannot tell", fmt.Sprintf("open files of pid %d cannot be read", s.pid))
+	if r.Stranger != 0 {
+		t.Errorf("called the stranger %d", r.Stranger)
+	}
+}
+
+// readable copies the test binary to where other users may run it.
+func readable(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "hobprobe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	to := filepath.Join(dir, "probe")
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close(), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// blind is the real host with one kind of look failing.
+type blind struct {
+	identity.Host
+	sockets, holders bool
+}
+
+var errBlind = errors.New("no procfs")
+
+func (b blind) Sockets(ctx context.Context, pid int) ([]identity.Socket, error) {
+	if b.sockets {
+		return nil, errBlind
+	}
+	return b.Host.Sockets(ctx, pid)
+}
+
+func (b blind) Holders(ctx context.Context, inodes []uint64, among []int) (identity.Holders, error) {
+	if b.holders {
+		return identity.Holders{}, errBlind
+	}
+	return b.Host.Holders(ctx, inodes, among)
+}
+
+// A look that fails is neither "nothing listens" nor "ours".
+func TestLookThatFails(t *testing.T) {
+	s := start(t, serverConfig{}, nil)
+	for _, h := range []blind{{local(t), true, false}, {local(t), false, true}} {
+		notReady(t, Once(t.Context(), h, Check{Port: s.port, HTTP: "/health"}, s.subject(t), nil), "cannot tell", "no procfs")
+		ready(t, Once(t.Context(), h, Check{Port: s.port, HTTP: "/health", AnyOwner: true}, s.subject(t), nil))
+	}
+}
