@@ -1,6 +1,7 @@
 package sweep_test
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -22,6 +23,10 @@ const helperEnv = "SWEEP_TEST_HELPER"
 func TestMain(m *testing.M) {
 	if role := os.Getenv(helperEnv); role != "" {
 		os.Exit(helper(role, os.Args[1:]))
+	}
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "16") // stops wait for their graces and need no processor
 	}
 	os.Exit(m.Run())
 }
@@ -87,6 +92,9 @@ func keeperHelper(args []string) int {
 // note writes a pid to the file of its name, by rename so that a reader never
 // sees half of it.
 func note(name string, pid int) {
+	if alias := os.Getenv("ALIAS"); alias != "" {
+		name = alias
+	}
 	path := filepath.Join(os.Getenv("D"), name)
 	tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
 	_ = os.WriteFile(tmp, []byte(strconv.Itoa(pid)), 0o600)
@@ -109,15 +117,18 @@ func self(role string, args ...string) *exec.Cmd {
 // threadHelper's child belongs to a thread other than the main one, and that
 // thread stays: its children file alone names the child.
 func threadHelper(name string) int {
-	go func() {
-		runtime.LockOSThread()
-		for unix.Gettid() == os.Getpid() {
-			return
-		}
-		_ = self("stubborn", name).Start()
-		select {}
-	}()
+	go forkOffMain(name)
 	return idle(name + "-parent")
+}
+
+func forkOffMain(name string) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		go forkOffMain(name) // on another thread: this one stays taken
+	} else {
+		_ = self("stubborn", name).Start()
+	}
+	select {}
 }
 
 // zombieHelper never reaps its child.

@@ -54,6 +54,7 @@ type Seen struct {
 	CommandEnd time.Time // zero while the command lives, or when there is none
 	LastEnd    time.Time // of any member
 	Asked      time.Time // when the command had its stop signal; zero: never
+	Told       bool      // somebody has been sent TERM in this phase
 	Quiet      int       // rounds in a row that found no living process of ours
 	Blind      bool      // something below us could not be read
 	Empty      bool      // wait has said ECHILD to the keeper
@@ -179,7 +180,7 @@ func planLinger(s Seen) []Action {
 // is excepted if it had its stop signal.
 func planTerm(s Seen) []Action {
 	var out []Action
-	told := false
+	told := s.Told
 	for _, p := range s.deepestFirst() {
 		switch {
 		case p.Command && !s.Asked.IsZero():
@@ -193,7 +194,9 @@ func planTerm(s Seen) []Action {
 	until := s.Since.Add(s.Policy.TermGrace)
 	over := s.Looks > 1 && !s.Now.Before(until)
 	if over || !told {
-		return enter(PhaseForce) // without anyone told, only the command is left, which had its time
+		// Without anyone told only the command is left, which had its time.
+		// One whose child was told may just be about to clean up after it.
+		return enter(PhaseForce)
 	}
 	return append(append(out, s.resume()...), s.wait(until, askLook))
 }

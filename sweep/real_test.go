@@ -1,6 +1,7 @@
 package sweep_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -36,8 +37,7 @@ type real struct {
 	onSave func(sweep.Capture) error
 }
 
-// startReal starts the command under a keeper: a helper role, or (first word
-// "sh") a script.
+// startReal starts a command under a keeper.
 func startReal(t *testing.T, kind sweep.Kind, args ...string) *real {
 	t.Helper()
 	h, err := identity.Local()
@@ -48,16 +48,25 @@ func startReal(t *testing.T, kind sweep.Kind, args ...string) *real {
 		marker: fmt.Sprintf("marker-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	k.keeper = exec.Command(os.Args[0], args...)
 	k.keeper.Env = append(os.Environ(), helperEnv+"=keeper", "D="+k.dir, "MARKER="+k.marker)
-	k.keeper.Stderr = os.Stderr
-	if args[0] != "sh" {
-		t.Fatalf("startReal takes a script, not %v", args)
+	var words bytes.Buffer
+	k.keeper.Stderr = &words
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := k.keeper.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
 	go func() { _ = k.keeper.Wait(); close(ended) }()
-	t.Cleanup(func() { k.clean(); <-ended })
+	t.Cleanup(func() {
+		k.clean()
+		<-ended
+		if t.Failed() && words.Len() > 0 {
+			t.Logf("the task said: %s", words.String())
+		}
+	})
 	keeper, command := k.ref("keeper"), k.ref("command")
 	k.target = sweep.Target{Run: "r", Task: "t", Kind: kind, Marker: k.marker, Args: args, Keeper: &keeper, Command: &command,
 		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: 2 * time.Second, TermGrace: time.Second, Detached: "kill"}}
@@ -219,13 +228,16 @@ func (k *real) story(r sweep.Report) string {
 	return b.String()
 }
 
-// sleeper is a shell word list that becomes a named process.
-func sleeper(name string) string { return `sh -c 'echo $$ >"$D/` + name + `"; exec sleep 300'` }
-
-// deaf ignores HUP and TERM.
-func deaf(name string) string {
-	return `sh -c 'trap "" HUP TERM; echo $$ >"$D/` + name + `"; exec sleep 300'`
+// scripts are in the folder $D of every task.
+var scripts = map[string]string{
+	"sleep.sh": `echo $$ >"$D/$1"; exec sleep 300`,
+	"deaf.sh":  `trap "" HUP TERM; echo $$ >"$D/$1"; exec sleep 300`,
 }
+
+// sleeper is a shell command that becomes a named process; deaf is one that
+// ignores HUP and TERM.
+func sleeper(name string) string { return `sh $D/sleep.sh ` + name }
+func deaf(name string) string    { return `sh $D/deaf.sh ` + name }
 
 func TestStopEndsEveryKindOfChild(t *testing.T) {
 	clear := func(name string) string {
@@ -237,7 +249,7 @@ func TestStopEndsEveryKindOfChild(t *testing.T) {
 		fate   sweep.Fate
 	}{
 		{"plain", sleeper("x") + ` &`, sweep.Terminated},
-		{"own group", `echo 'echo $$ >"$D/x"; exec sleep 300' >"$D/x.sh"; bash -mc 'sh "$D/x.sh" & exec sleep 300' &`, sweep.Terminated},
+		{"own group", `bash -mc 'sh $D/sleep.sh x & exec sleep 300' 2>/dev/null &`, sweep.Terminated},
 		{"nohup", `nohup ` + sleeper("x") + ` >/dev/null 2>&1 &`, sweep.Terminated},
 		{"setsid", `setsid ` + sleeper("x") + ` &`, sweep.Terminated},
 		{"deaf", deaf("x") + ` &`, sweep.Killed},

@@ -137,6 +137,10 @@ func (s *stopper) notes() []string {
 	if !tr.facts.Subreaper {
 		notes = append(notes, "this system has no subreaper: a process that left the tree before it was captured can only be looked for by likeness")
 	}
+	if k := tr.keeper; k != nil && !k.living() && !k.unknown() && len(k.Signals) == 0 && !s.fx.KeeperDone() {
+		notes = append(notes, fmt.Sprintf("the keeper %d was ended by another hand: what left the tree after the capture of %s can only be looked for by likeness",
+			k.Ref.PID, s.taken.Local().Format("15:04:05")))
+	}
 	if s.keeperUnknown() {
 		notes = append(notes, fmt.Sprintf("the keeper %d could not be verified: %s", tr.keeper.Ref.PID, tr.keeper.found.Reason))
 	}

@@ -31,6 +31,7 @@ type stopper struct {
 	fx  Effects
 	o   Options
 
+	taken   time.Time // of the capture on disk
 	began   time.Time
 	phase   Phase
 	since   time.Time
@@ -41,7 +42,7 @@ type stopper struct {
 }
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
-	s := &stopper{ctx: ctx, tr: newTree(h, t, prev, o.From), fx: fx, o: o, began: h.Now()}
+	s := &stopper{ctx: ctx, tr: newTree(h, t, prev, o.From), fx: fx, o: o, began: h.Now(), taken: prev.TakenAt}
 	return s
 }
 
@@ -121,6 +122,7 @@ func (s *stopper) seen() Seen {
 	}
 	cmd := tr.command()
 	for _, n := range tr.nodes {
+		v.Told = v.Told || s.phase == PhaseTerm && n.told("TERM", s.since)
 		if n.living() {
 			v.Procs = append(v.Procs, Proc{PID: n.Ref.PID, Depth: n.depth, Command: n == cmd, May: tr.may(n),
 				Stopped: n.row.State == 'T', Refused: n.refused != "", Sent: names(n.Signals)})
@@ -235,24 +237,14 @@ func (s *stopper) send(n *node, sig syscall.Signal) {
 	s.fx.Note("%s to %d: %v", name, n.Ref.PID, err)
 }
 
-// kill is the force of steps 5 and 7: KILL at discovery, once.
+// kill is the force of steps 5 and 7: KILL at discovery, once in this stop. One
+// that an earlier stop left stuck is told again.
 func (s *stopper) kill(n *node) {
-	if !s.tr.may(n) || s.killed(n) || strings.HasPrefix(n.refused, "KILL") {
+	if !s.tr.may(n) || n.told("KILL", s.began) || strings.HasPrefix(n.refused, "KILL") {
 		return
 	}
 	s.intend(n, syscall.SIGKILL)
 	s.send(n, syscall.SIGKILL)
-}
-
-// killed reports whether this stop has sent the member KILL already. One that
-// an earlier stop left stuck is told again.
-func (s *stopper) killed(n *node) bool {
-	for _, sent := range n.Signals {
-		if sent.Signal == "KILL" && !sent.At.Before(s.began) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *stopper) signalKeeper(sig syscall.Signal) {

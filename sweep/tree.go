@@ -34,6 +34,11 @@ func (n *node) was(signal string) bool {
 	return slices.ContainsFunc(n.Signals, func(s Sent) bool { return s.Signal == signal })
 }
 
+// told reports whether the member has been sent the signal since a time.
+func (n *node) told(signal string, since time.Time) bool {
+	return slices.ContainsFunc(n.Signals, func(s Sent) bool { return s.Signal == signal && !s.At.Before(since) })
+}
+
 // tree is a task's process tree: the capture, pinned where it lives.
 type tree struct {
 	h      identity.Host
