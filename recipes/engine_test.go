@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func checkFacts(t *testing.T, e *engine) {
 			}
 		}
 	}
-	if e.text("kind", "server") == "server" && !e.tree.has("rehearse") {
+	if !e.tree.has("rehearse") {
 		t.Error("it cannot be rehearsed")
 	}
 }
@@ -64,6 +65,8 @@ func TestDiagnosisOfRealLines(t *testing.T) {
 	}
 }
 
+var leftOver = regexp.MustCompile(`\$[0-9]`)
+
 func checkDiagnosis(t *testing.T, engine string, r *diagnosis) {
 	if r.example == "" || r.cause == "" || r.fix == "" || !strings.HasPrefix(r.source, "https://") {
 		t.Fatalf("not whole: %+v", r)
@@ -73,7 +76,7 @@ func checkDiagnosis(t *testing.T, engine string, r *diagnosis) {
 	if len(found) == 0 || found[0] != r.finding(r.example) {
 		t.Errorf("found %+v\nwant  %+v", found, r.finding(r.example))
 	}
-	if strings.Contains(found[0].Cause+found[0].Fix, "$") {
+	if leftOver.MatchString(found[0].Cause + found[0].Fix) {
 		t.Errorf("a group is left over: %s / %s", found[0].Cause, found[0].Fix)
 	}
 }

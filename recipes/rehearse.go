@@ -16,8 +16,12 @@ func (l *loader) rehearsal(d *draft) []string {
 	if p, ok := d.own.own["port"]; ok {
 		port = p
 	}
+	shape := d.engine.tree.get("rehearse").words()
+	if d.kind == "job" { // what it would do is only named
+		return append(shape, d.task.Command...)
+	}
 	model := d.node.get("model").or(d.name)
 	argv := []string{l.opts.self(), "pilot", "serve", "--host", d.own.own["host"], "--port", port, "--model", model}
-	argv = append(argv, d.engine.tree.get("rehearse").words()...)
+	argv = append(argv, shape...)
 	return append(append(argv, "--"), d.task.Command...)
 }
