@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,8 @@ type draft struct {
 	scope      *scope // of what the task says
 	own        *scope // of what its engine says
 	task       Task
-	port       *node // where its port is said; nil if the engine says it
+	port       *node    // where its port is said; nil if the engine says it
+	refers     []string // tasks whose ports it names
 }
 
 // walkTask checks one server, job or shell in its own scope: there ${port} and
@@ -44,6 +46,9 @@ func (l *loader) prepare(d *draft, s *scope) {
 	}
 	d.engine = l.findEngine(d, say("engine", ""))
 	d.scope = &scope{vars: s.vars, getenv: s.getenv, own: map[string]string{}}
+	if i := d.node.replica; i > 0 {
+		d.scope.own["replica"], d.scope.own["index"] = strconv.Itoa(i), strconv.Itoa(i-1)
+	}
 	for _, key := range []string{"model", "host"} {
 		if v := say(key, ""); v != "" {
 			d.scope.own[key] = v
@@ -64,18 +69,33 @@ func (l *loader) preparePort(d *draft, port string) {
 	switch {
 	case port == "auto":
 		d.task.Port.Auto = true
-		d.scope.late = func(name string) (bool, string) { return name == "port", "" }
 	case err == nil:
+		n += max(0, d.node.replica-1)
 		d.task.Port.Number = n
-		d.scope.own["port"] = port
-	default:
-		d.scope.late = func(name string) (bool, string) {
-			if name == "port" {
-				return false, fmt.Sprintf("%s has no port", d.name)
-			}
-			return false, ""
+		d.scope.own["port"] = strconv.Itoa(n)
+		if d.port != nil && n > 65535 && d.node.replica > 1 {
+			l.errs.add(d.port, "", "%s would have port %d, and the highest is 65535", d.name, n)
 		}
 	}
+	d.scope.late = func(name string) (bool, string) {
+		switch task, _, other := strings.Cut(name, "."); {
+		case other:
+			return l.portOf(d, task)
+		case name == "port" && !d.task.Port.Auto:
+			return false, fmt.Sprintf("%s has no port", d.name)
+		}
+		return name == "port", ""
+	}
+}
+
+// portOf says whether ${TASK.port} can be known when d starts: that task must
+// have a port, and have been started.
+func (l *loader) portOf(d *draft, task string) (bool, string) {
+	if !slices.Contains(l.names, task) {
+		return false, fmt.Sprintf("there is no task %s", task)
+	}
+	d.refers = append(d.refers, task)
+	return true, ""
 }
 
 // findEngine is the engine that the task names. What is wrong is said at its name.

@@ -203,26 +203,3 @@ func (l *loader) filled(n *node, s *scope) *node {
 	}
 	return &c
 }
-
-// merge lays one value over another: mappings key by key, all else as a whole.
-func merge(base, over *node, r *rule) *node {
-	if base == nil || over == nil || over.bad || base.form != mapping || over.form != mapping {
-		if over == nil {
-			return base
-		}
-		return over
-	}
-	m := *over
-	m.pairs = slices.Clone(over.pairs)
-	for _, p := range base.pairs {
-		if !over.has(p.key.raw) && !displaced(p.key.raw, over, r) {
-			m.pairs = append(m.pairs, p)
-		}
-	}
-	return &m
-}
-
-// displaced reports whether over says another of the keys that exclude name.
-func displaced(name string, over *node, r *rule) bool {
-	return slices.Contains(r.oneOf, name) && slices.ContainsFunc(r.oneOf, over.has)
-}

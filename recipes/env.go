@@ -3,6 +3,8 @@ package recipes
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -63,15 +65,19 @@ func (l *loader) envFile(t *Task, n *node) {
 		return
 	}
 	file := l.path(n, n.src.dir)
-	text, err := os.ReadFile(file)
+	text, err := readEnvFile(file)
 	if err != nil {
-		l.errs.add(n, "", "env_file: %v", err)
+		l.errs.add(n, "the path starts from the recipe's folder", "env_file %s: %v", n.quoted(), err)
 		return
 	}
 	vars, err := envparse.Parse(bytes.NewReader(text))
 	var at *envparse.ParseError
 	if errors.As(err, &at) { // its words never hold a value
-		l.errs.add(n, "lines are NAME=value", "env_file: %s:%d: %v", file, at.Line, at.Err)
+		l.errs.add(n, "lines are NAME=value", "env_file %s, line %d: %v", n.quoted(), at.Line, at.Err)
+		return
+	}
+	if err != nil {
+		l.errs.add(n, "", "env_file %s: %v", n.quoted(), err)
 		return
 	}
 	names := make([]string, 0, len(vars))
@@ -84,10 +90,36 @@ func (l *loader) envFile(t *Task, n *node) {
 	}
 }
 
+// readEnvFile reads a file, bounded; its errors do not repeat the path.
+func readEnvFile(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fs.ErrNotExist
+	case err == nil && info.Size() > maxBytes:
+		return nil, fmt.Errorf("larger than %d bytes", maxBytes)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, errors.New("no file")
+	}
+	text, err := os.ReadFile(file)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return text, err
+}
+
 // gpus reads the GPUs of a task.
 func (l *loader) gpus(d *draft) {
 	n := d.node.get("gpus")
 	if n == nil {
+		return
+	}
+	if n.form == mapping || n.str() == "auto" {
+		if l.rehearsed(d) {
+			return // there may be no GPU to choose
+		}
+		l.gpuAuto(d, n.get("auto"))
 		return
 	}
 	words := n.words()
@@ -107,6 +139,15 @@ func (l *loader) gpus(d *draft) {
 	}
 }
 
+// gpuAuto is what is asked of GPUs that are chosen at the start.
+func (l *loader) gpuAuto(d *draft, n *node) {
+	a := GPUAuto{Count: max(1, n.get("count").number()), Memory: n.get("memory").size()}
+	if a.Memory == 0 {
+		a.Memory = needs(l.fact(d, "needs", needsRule)).GPUMemory
+	}
+	d.task.GPUs, d.task.GPUAuto = "auto", &a
+}
+
 // setGPUs chooses the GPUs by the environment. CUDA numbers by speed unless told
 // to number as nvidia-smi does.
 // https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#env-vars
@@ -118,6 +159,9 @@ func (t *Task) setGPUs(e *engine) {
 	switch t.GPUs {
 	case "", "all":
 		return
+	case "auto":
+		value = "${gpus}"
+		t.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 	case "none":
 		value = ""
 		if e != nil {

@@ -2,6 +2,9 @@ package recipes
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -52,6 +55,10 @@ var readyWords = map[string]string{
 	"period": "interval", "period_seconds": "interval", "every": "interval", "chat": "completion", "complete": "completion",
 }
 
+var windowWords = map[string]string{
+	"name": "window", "title": "window", "window_name": "window", "layout": "split", "tasks": "panes", "commands": "panes", "servers": "panes", "focused": "focus", "active": "focus",
+}
+
 var stopWords = map[string]string{
 	"timeout": "grace", "grace_period": "grace", "wait": "grace", "timeout_seconds": "grace", "kill_after": "grace",
 	"stop_signal": "signal", "sig": "signal", "keep": "spare", "ignore": "spare",
@@ -95,10 +102,29 @@ func (r *rule) hintKey(name string) string {
 	if near := nearest(name, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	if _, err := strconv.Atoi(name); err == nil {
+		return "within braces a comma begins a new key: write a list in brackets, or quotes"
+	}
+	if other := r.kindWith(name); other != "" {
+		return "only " + other + "s have it"
+	}
 	if under := r.under(name); under != "" {
 		return fmt.Sprintf("it belongs under %q", under)
 	}
 	return "there are: " + strings.Join(names, ", ")
+}
+
+// kindWith is the kind of task that has the key which r, of another kind, lacks.
+func (r *rule) kindWith(name string) string {
+	if !slices.Contains([]*rule{serverRule, jobRule, shellRule}, r) {
+		return ""
+	}
+	for _, kind := range []*rule{serversRule, jobsRule} {
+		if kind.each.key(name) != nil {
+			return kind.task
+		}
+	}
+	return ""
 }
 
 // under is the key of r below which the name would be right.
@@ -125,11 +151,24 @@ func (r *rule) hintWord(s string) string {
 	if near := nearest(s, r.words); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
+	if len(r.words) > 3 {
+		return "there are: " + strings.Join(r.words, ", ")
+	}
 	return ""
+}
+
+// words are the hints of a map and some more.
+func words(common map[string]string, more map[string]string) map[string]string {
+	all := maps.Clone(common)
+	maps.Copy(all, more)
+	return all
 }
 
 // nearest is the word that was probably meant; "" if none is near enough.
 func nearest(s string, among []string) string {
+	if len(s) > 60 {
+		return ""
+	}
 	best, least := "", 1+max(1, len(s)/3)
 	for _, w := range among {
 		d := levenshtein.ComputeDistance(strings.ToLower(s), strings.ToLower(w))

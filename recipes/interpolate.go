@@ -284,7 +284,11 @@ func (l *loader) missing(n *node) func(missing) {
 
 // bounded reports a value that its variables made too large.
 func (l *loader) bounded(n *node, s string) string {
-	if l.spent += len(s); len(s) > maxText || l.spent > maxTotal {
+	before := l.spent
+	if l.spent += len(s); before > maxTotal {
+		return "" // said already
+	}
+	if len(s) > maxText || l.spent > maxTotal {
 		l.errs.add(n, "variables that name variables multiply", "the value is too large with its variables filled in")
 		return ""
 	}

@@ -2,9 +2,11 @@ package recipes
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -55,12 +57,12 @@ func load(src *source, text []byte, file string, o Options) (*Recipe, error) {
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{opts: o, getenv: o.Getenv, tasks: map[string]*draft{}}
+	l := &loader{opts: o, getenv: o.Getenv, tasks: map[string]*draft{}, replicas: map[string][]string{}}
 	if l.getenv == nil {
 		l.getenv = os.Getenv
 	}
 	l.engines = engines{dir: o.EngineDir, own: map[string]*engine{}, errs: &l.errs}
-	l.vars = &variables{load: l, nodes: map[string]*node{}, done: map[string]string{}, open: map[string]bool{}}
+	l.vars = &variables{load: l, nodes: map[string]*node{}, done: map[string]string{}, open: map[string]bool{}, set: o.Set}
 	return l
 }
 
@@ -73,6 +75,7 @@ func (o Options) self() string {
 
 // recipe makes the recipe of a document.
 func (l *loader) recipe(root *node) *Recipe {
+	root = l.compose(root)
 	s := &scope{vars: l.vars, getenv: l.getenv}
 	if v := root.get("vars"); v != nil && v.form == mapping {
 		for _, p := range v.pairs {
@@ -80,11 +83,16 @@ func (l *loader) recipe(root *node) *Recipe {
 			l.vars.order = append(l.vars.order, p.key.raw)
 		}
 	}
+	l.names = taskNames(root)
+	l.unset(root)
 	l.walk(root, topRule, "a recipe", s)
 	r := &Recipe{Name: root.get("name").str(), Dir: root.src.dir, Layout: []Window{}}
 	for _, d := range l.order {
 		l.finish(d)
 		l.depends(d)
+	}
+	for _, d := range l.order {
+		l.known(d)
 	}
 	if len(l.order) == 0 && !root.bad && !root.anyBad("servers", "jobs", "shells") && len(l.errs.errs) == 0 {
 		l.errs.add(root, "write at least one server: servers: {chat: {engine: pilot, port: auto}}", "the recipe has no task")
@@ -93,6 +101,34 @@ func (l *loader) recipe(root *node) *Recipe {
 	r.Layout = l.layout(root.get("layout"))
 	r.Tasks = l.sorted()
 	return r
+}
+
+func taskNames(root *node) []string {
+	var names []string
+	for _, section := range []string{"servers", "jobs", "shells"} {
+		if m := root.any(section); m != nil {
+			for _, p := range m.pairs {
+				names = append(names, p.key.raw)
+			}
+		}
+	}
+	return names
+}
+
+// unset reports what was set on the command line and is no variable.
+func (l *loader) unset(root *node) {
+	for _, name := range slices.Sorted(maps.Keys(l.opts.Set)) {
+		if l.vars.nodes[name] != nil {
+			continue
+		}
+		hint := "it has: " + strings.Join(l.vars.order, ", ")
+		if len(l.vars.order) == 0 {
+			hint = "it has no vars"
+		} else if near := nearest(name, l.vars.order); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		l.errs.at(root.src, root.line, root.col, fmt.Sprintf("the recipe has no variable %q to set", cut(name)), hint)
+	}
 }
 
 var notName = regexp.MustCompile(`[^a-z0-9_-]+`)
@@ -115,43 +151,4 @@ func defaultName(file string) string {
 		return "recipe"
 	}
 	return name
-}
-
-// Bind fills in what is only known at the start: argv and environment of the
-// task with its port.
-func (t *Task) Bind(port int) (argv []string, env []EnvVar) {
-	bind := func(s string) string { return bindLate(s, port) }
-	for _, a := range t.Command {
-		argv = append(argv, bind(a))
-	}
-	for _, v := range t.Env {
-		env = append(env, EnvVar{v.Name, bind(v.Value)})
-	}
-	return argv, env
-}
-
-// BindReady is how the task shows that it answers, with its port; nil if up is ready.
-func (t *Task) BindReady(port int) *Ready {
-	if t.Ready == nil {
-		return nil
-	}
-	r := *t.Ready
-	r.Exec = nil
-	for _, a := range t.Ready.Exec {
-		r.Exec = append(r.Exec, bindLate(a, port))
-	}
-	return &r
-}
-
-// bindLate fills in the port. "$${port}" is the text "${port}".
-func bindLate(s string, port int) string {
-	if !strings.Contains(s, "${") {
-		return s
-	}
-	return lateRef.ReplaceAllStringFunc(s, func(m string) string {
-		if strings.HasPrefix(m, "$$") {
-			return m[1:]
-		}
-		return fmt.Sprint(port)
-	})
 }

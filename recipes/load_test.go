@@ -41,7 +41,7 @@ func checkWrong(t *testing.T, file string) {
 	body, want, _ := strings.Cut(string(text), wantMark)
 	want = wantMark + want
 	_, err = Load(file, testOptions)
-	got := reported(t, err)
+	got := reported(t, file, err)
 	if *update {
 		if err := os.WriteFile(file, []byte(body+got), 0o644); err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func checkWrong(t *testing.T, file string) {
 	}
 }
 
-func reported(t *testing.T, err error) string {
+func reported(t *testing.T, file string, err error) string {
 	t.Helper()
 	var errs Errors
 	if !errors.As(err, &errs) {
@@ -61,7 +61,11 @@ func reported(t *testing.T, err error) string {
 	}
 	var b strings.Builder
 	for _, e := range errs {
-		fmt.Fprintf(&b, "%s%d:%d: %s", wantMark, e.Line, e.Column, e.Msg)
+		b.WriteString(wantMark)
+		if name := filepath.Base(e.File); name != filepath.Base(file) {
+			b.WriteString(name + ":") // of a file that it includes
+		}
+		fmt.Fprintf(&b, "%d:%d: %s", e.Line, e.Column, e.Msg)
 		if e.Hint != "" {
 			fmt.Fprintf(&b, " | %s", e.Hint)
 		}

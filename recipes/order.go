@@ -24,6 +24,12 @@ func (l *loader) depends(d *draft) {
 var normal = map[string]string{"server": "ready", "job": "completed", "shell": "started"}
 
 func (l *loader) dependsOn(d *draft, at *node, name string, condition *node) {
+	for _, one := range l.these(name) {
+		l.dependsOnOne(d, at, one, condition)
+	}
+}
+
+func (l *loader) dependsOnOne(d *draft, at *node, name string, condition *node) {
 	other := l.tasks[name]
 	switch {
 	case at.bad || condition != nil && condition.bad:
@@ -102,18 +108,24 @@ func (l *loader) layout(n *node) []Window {
 		if item.bad {
 			continue
 		}
-		w := Window{Name: item.get("window").str(), Split: item.get("split").or("tiled")}
+		w := Window{Name: item.get("window").str(), Split: item.get("split").or("tiled"), Panes: []string{}}
 		for _, p := range l.panes(item) {
-			if l.pane(p, where, w.Name) {
-				w.Panes = append(w.Panes, p.text)
+			for _, name := range l.these(p.str()) {
+				if l.pane(p, name, where, w.Name) {
+					w.Panes = append(w.Panes, name)
+				}
 			}
 		}
+		w.Focus = l.focus(item.get("focus"), w)
 		windows = append(windows, w)
 	}
 	return windows
 }
 
 func (l *loader) panes(item *node) []*node {
+	if item.strange {
+		return item.get("panes").texts()
+	}
 	if !item.has("window") {
 		l.errs.add(item, "add window: NAME", "the window has no name")
 	}
@@ -128,20 +140,52 @@ func (l *loader) panes(item *node) []*node {
 }
 
 // pane reports whether a pane names a task that is not in another window.
-func (l *loader) pane(p *node, where map[string]string, window string) bool {
+func (l *loader) pane(p *node, name string, where map[string]string, window string) bool {
 	if p.bad {
 		return false
 	}
-	if l.tasks[p.text] == nil {
-		l.errs.add(p, l.hintTask(p.text), "%s is no task of this recipe", p.quoted())
+	if l.tasks[name] == nil {
+		l.errs.add(p, l.hintTask(name), "%s is no task of this recipe", p.quoted())
 		return false
 	}
-	if old, ok := where[p.text]; ok {
-		l.errs.add(p, "a task has one pane", "%s is already in the window %q", p.text, old)
+	if old, ok := where[name]; ok {
+		l.errs.add(p, "a task has one pane", "%s is already in the window %q", name, old)
 		return false
 	}
-	where[p.text] = window
+	where[name] = window
 	return true
+}
+
+// focus is the pane of the window that has the cursor.
+func (l *loader) focus(n *node, w Window) string {
+	name := n.str()
+	if name == "" || slices.Contains(w.Panes, name) {
+		return name
+	}
+	l.errs.add(n, "name one of its panes", "%s is no pane of this window", n.quoted())
+	return ""
+}
+
+// known reports references to ports that will not be known: of tasks without one,
+// and of tasks that are not waited for.
+func (l *loader) known(d *draft) {
+	slices.Sort(d.refers)
+	for _, name := range slices.Compact(d.refers) {
+		other := l.tasks[name]
+		at := d.node.any("depends_on")
+		if at == nil {
+			at = d.key
+		}
+		switch {
+		case other == nil:
+		case other.task.Port == (Port{}):
+			l.errs.add(at, "give it port: auto", "%s names the port of %s, which has none", d.name, name)
+		case !slices.ContainsFunc(d.task.DependsOn, func(x Dependency) bool { return x.Task == name }):
+			l.errs.add(at, fmt.Sprintf("add depends_on: [%s]", name), "%s names the port of %s, but does not depend on it", d.name, name)
+		case other.task.Port.Number > 0:
+			d.task.settle("${"+name+".port}", other.task.Port.Number)
+		}
+	}
 }
 
 // sorted are the tasks in start order: what others wait for first, then as

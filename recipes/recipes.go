@@ -18,6 +18,8 @@ type Recipe struct {
 type Task struct {
 	Name      string       `json:"name"`
 	Kind      string       `json:"kind"` // server, job, shell
+	Groups    []string     `json:"groups,omitempty"`
+	Replica   int          `json:"replica,omitempty"` // which of several, from 1
 	Engine    string       `json:"engine,omitempty"`
 	Model     string       `json:"model,omitempty"`
 	Command   []string     `json:"command"` // argv; "${port}" still stands where the port is auto
@@ -26,7 +28,8 @@ type Task struct {
 	EnvNames  []string     `json:"env"`
 	Host      string       `json:"host,omitempty"` // where an engine listens
 	Port      Port         `json:"port"`
-	GPUs      string       `json:"gpus,omitempty"` // "0,1", "all", "none", "" (not said)
+	GPUs      string       `json:"gpus,omitempty"` // "0,1", "all", "none", "auto", "" (not said)
+	GPUAuto   *GPUAuto     `json:"gpu_auto,omitempty"`
 	Ready     *Ready       `json:"ready"`
 	Stop      Stop         `json:"stop"`
 	Restart   Restart      `json:"restart"`
@@ -44,6 +47,12 @@ type EnvVar struct{ Name, Value string }
 type Port struct {
 	Number int  `json:"number,omitempty"`
 	Auto   bool `json:"auto,omitempty"`
+}
+
+// GPUAuto is what a task wants of GPUs that are chosen when it starts.
+type GPUAuto struct {
+	Count  int   `json:"count"`
+	Memory int64 `json:"memory,omitempty"` // free bytes on each
 }
 
 // Ready is how the task shows that it answers; exactly one kind is set.
@@ -91,6 +100,7 @@ type Needs struct {
 type Window struct {
 	Name  string   `json:"window"`
 	Split string   `json:"split,omitempty"` // a tmux layout name
+	Focus string   `json:"focus,omitempty"` // the pane that has the cursor; "" for the first
 	Panes []string `json:"panes"`
 }
 
@@ -98,6 +108,8 @@ type Window struct {
 type Options struct {
 	Getenv    func(string) string // for ${VAR}; nil: os.Getenv
 	EngineDir string              // a person's own engines, which take precedence; "" for none
+	Set       map[string]string   // values of vars, which win over the file's
+	Profiles  []string            // of the recipe, laid over it in this order
 	Rehearse  bool                // every engine is replaced by the pilot in that engine's shape
 	Self      string              // path of the hob program, for the built-in engine
 }

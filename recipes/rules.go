@@ -68,6 +68,7 @@ var (
 	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9.]+(ms|s|m|h))+$`}
 	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9.]+ ?[KMGTkmgt]?i?[Bb]?$`}
 	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount}
+	positive  = &rule{says: "a number, 1 or more", forms: integer, check: validPositive}
 	expr      = &rule{says: "a regular expression", forms: text, check: validRegexp}
 	httpPath  = &rule{says: "a path that begins with /", forms: text, check: validPath, pattern: `^/`}
 	dirRule   = &rule{says: "a folder", forms: text, check: notEmpty}
@@ -110,6 +111,20 @@ func validCount(s string) error {
 	return nil
 }
 
+func validPositive(s string) error {
+	if s == "0" {
+		return fmt.Errorf("not a count")
+	}
+	return validCount(s)
+}
+
+func validReplicas(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 1 || n > maxReplicas {
+		return fmt.Errorf("not a count")
+	}
+	return nil
+}
+
 func validPort(s string) error {
 	if n, err := strconv.Atoi(s); s != "auto" && (err != nil || n < 1 || n > 65535) {
 		return fmt.Errorf("not a port")
@@ -141,7 +156,7 @@ func validGPU(s string) error {
 }
 
 func validGPUs(s string) error {
-	if s == "all" || s == "none" {
+	if s == "all" || s == "none" || s == "auto" {
 		return nil
 	}
 	for one := range strings.SplitSeq(s, ",") {

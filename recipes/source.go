@@ -69,7 +69,7 @@ func (s *source) parse(text []byte, errs *list) *node {
 	var doc, second yaml.Node
 	switch err := decode(dec, &doc); {
 	case errors.Is(err, io.EOF):
-		errs.at(s, 1, 1, "the file is empty", `write at least one server: servers: {chat: {engine: pilot, port: auto}}`)
+		s.empty(errs)
 		return nil
 	case err != nil:
 		s.syntax(text, err, errs)
@@ -84,8 +84,16 @@ func (s *source) parse(text []byte, errs *list) *node {
 		errs.at(s, second.Line, second.Column, "a second document begins here", "a recipe is one document: put the other into a file of its own")
 		return nil
 	}
+	if root := doc.Content[0]; root.Kind == yaml.ScalarNode && root.Value == "" && root.ShortTag() == "!!null" {
+		s.empty(errs)
+		return nil
+	}
 	t := tree{src: s, errs: errs, open: map[*yaml.Node]bool{}}
 	return t.build(doc.Content[0], 0)
+}
+
+func (s *source) empty(errs *list) {
+	errs.at(s, 1, 1, "the file is empty", "write at least one server: servers: {chat: {engine: pilot, port: auto}}")
 }
 
 // readable reports whether the text is one that the parser should see at all.
@@ -133,13 +141,13 @@ func decode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 // surrounding construct began. The parser reads forward only, so the shortest
 // beginning of the file that fails with the same words ends where it stumbled.
 func (s *source) syntax(text []byte, err error, errs *list) {
-	says := words(err)
+	what := says(err)
 	low, high := 0, len(text) // text[:high] fails so, text[:low] does not
 	for high-low > 1 {
 		mid := low + (high-low)/2
 		var doc yaml.Node
 		e := decodeAll(text[:mid], &doc)
-		if e != nil && words(e) == says {
+		if e != nil && says(e) == what {
 			high = mid
 		} else {
 			low = mid
@@ -150,7 +158,7 @@ func (s *source) syntax(text []byte, err error, errs *list) {
 	if tab := leadingTab(s.line(line)); tab > 0 {
 		col, hint = tab, "indent with spaces: YAML does not allow tabs there"
 	}
-	errs.at(s, line, col, "not YAML: "+says, hint)
+	errs.at(s, line, col, "not YAML: "+what, hint)
 }
 
 func decodeAll(text []byte, n *yaml.Node) error {
@@ -165,8 +173,8 @@ func decodeAll(text []byte, n *yaml.Node) error {
 	}
 }
 
-// words is what the parser says, without its name and line.
-func words(err error) string {
+// says is what the parser says, without its name and line.
+func says(err error) string {
 	s := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.HasPrefix(s, "line ") {
 		if _, rest, ok := strings.Cut(s, ": "); ok {

@@ -1,5 +1,7 @@
 package recipes
 
+import "slices"
+
 // The language, as tables. What a key means is said once, here.
 
 var commandRule = &rule{
@@ -19,10 +21,20 @@ var envFileRule = &rule{says: "a file, or a list of files", forms: text | sequen
 var portRule = &rule{says: "a number from 1 to 65535, or auto", forms: integer | text, check: validPort, words: []string{"auto"}, plain: true}
 
 var gpusRule = &rule{
-	says:  "GPU numbers like [0, 1], or all, or none",
-	forms: sequence | integer | text, check: validGPUs, words: []string{"all", "none"},
+	says:  "GPU numbers like [0, 1], or all, none, auto, or {auto: {memory: 18GiB}}",
+	forms: sequence | integer | text | mapping, check: validGPUs, words: []string{"all", "none", "auto"},
 	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU},
+	keys: []key{{"auto", &rule{
+		says: "a mapping, like {memory: 18GiB}", forms: mapping, keys: []key{
+			{"memory", size, "free memory that each must have", "needs: {gpu_memory: …}"},
+			{"count", positive, "how many", "1"},
+		},
+	}, "GPUs are chosen when the task starts", ""}},
 }
+
+var groupsRule = &rule{says: "a list of names", forms: sequence, item: &rule{says: "a name like chat", forms: text, check: validName}}
+
+var extendsRule = &rule{says: "the name of a template or task, or a list of them", forms: text | sequence, item: taskRef, check: validName}
 
 var readyRule = &rule{
 	says: "a mapping, like {http: /health}", forms: mapping,
@@ -95,11 +107,12 @@ var splits = []string{"even-horizontal", "even-vertical", "main-horizontal", "ma
 var layoutRule = &rule{
 	says: "a list of windows", forms: sequence,
 	item: &rule{
-		says: "a window, like {window: main, panes: [chat]}", forms: mapping,
+		says: "a window, like {window: main, panes: [chat]}", forms: mapping, foreign: windowWords,
 		keys: []key{
 			{"window", &rule{says: "a name", forms: text, check: notEmpty}, "its name", ""},
 			{"split", &rule{says: "a tmux layout", forms: text, words: splits}, "how its panes share it", "tiled"},
 			{"panes", &rule{says: "a list of tasks", forms: sequence, item: taskRef}, "the tasks in it", ""},
+			{"focus", taskRef, "the pane that has the cursor", "the first"},
 		},
 	},
 }
@@ -124,24 +137,29 @@ var (
 	keyRestart = key{"restart", restartRule, "when the command is started again", "no"}
 	keyRetries = key{"retries", count, "how often a failed job is tried again", "0"}
 	keyDepends = key{"depends_on", dependsRule, "tasks that must be ready (servers), completed (jobs) or started before", ""}
+	keyExtends = key{"extends", extendsRule, "templates or tasks whose keys it takes over; its own win", ""}
+	keyGroups  = key{"groups", groupsRule, "names under which it can be started together with others", ""}
+	keyReplica = key{"replicas", &rule{says: "a number from 1 to 64", forms: integer, check: validReplicas}, "so many of it, NAME-1, NAME-2, …; a numbered port counts up; ${replica} counts from 1, ${index} from 0", "1"}
 	keyNeeds   = key{"needs", needsRule, "what the host must have", "the engine's"}
 )
 
 var serverRule = &rule{
-	says: "a mapping, like {engine: vllm, model: NAME}", forms: mapping, foreign: taskWords,
+	says: "a mapping, like {engine: vllm, model: NAME}", forms: mapping,
+	foreign: words(taskWords, map[string]string{"retries": "restart: {policy: on-failure, max: …}"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyHost, keyPort, keyGPUs, keyDir,
-		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds},
+		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds, keyExtends, keyGroups, keyReplica},
 }
 
 var jobRule = &rule{
-	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping, foreign: taskWords,
+	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping,
+	foreign: words(taskWords, map[string]string{"restart": "retries"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyRetries,
-		keyDepends, keyNeeds},
+		keyDepends, keyNeeds, keyExtends, keyGroups},
 }
 
 var shellRule = &rule{
 	says: "a mapping; {} is your own shell", forms: mapping | null, foreign: taskWords,
-	keys: []key{keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyDepends, keyNeeds},
+	keys: []key{keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyDepends, keyNeeds, keyExtends, keyGroups},
 }
 
 func tasksOf(kind string, r *rule) *rule {
@@ -155,6 +173,37 @@ var (
 	shellsRule  = tasksOf("shell", shellRule)
 )
 
+// What a template says is checked where it is used, by the kind of task.
+var templatesRule = &rule{
+	says: "a mapping of names to parts of tasks", forms: mapping, named: taskName, namesAre: taskNameSays, raw: true,
+	each: &rule{says: "a mapping, like {engine: vllm, gpus: [0]}", forms: mapping, foreign: taskWords, raw: true, keys: allKeys(serverRule, jobRule)},
+}
+
+// What a profile says is checked when it is laid over the recipe.
+var profilesRule = &rule{
+	says: "a mapping of names to changes", forms: mapping, named: taskName, namesAre: taskNameSays, raw: true,
+	each: &rule{says: "a mapping, like {vars: {model: NAME}}", forms: mapping, raw: true, keys: []key{
+		{"vars", varsRule, "other values", ""},
+		{"servers", serversRule, "other servers, or changes to them", ""},
+		{"jobs", jobsRule, "other jobs, or changes to them", ""},
+		{"shells", shellsRule, "other shells, or changes to them", ""},
+		{"layout", layoutRule, "another layout", ""},
+	}},
+}
+
+// allKeys are the keys of several kinds of task.
+func allKeys(rules ...*rule) []key {
+	var all []key
+	for _, r := range rules {
+		for _, k := range r.keys {
+			if !slices.ContainsFunc(all, func(old key) bool { return old.name == k.name }) {
+				all = append(all, k)
+			}
+		}
+	}
+	return all
+}
+
 var varsRule = &rule{
 	says: "a mapping of names to texts", forms: mapping, each: word,
 	named: varsName, namesAre: "a variable's name is letters, digits and _",
@@ -165,9 +214,12 @@ var topRule = &rule{
 	keys: []key{
 		{"name", &rule{says: "a name like my-chat", forms: text, check: validName}, "the name of the run", "the file's, or for hob.yaml the folder's"},
 		{"vars", varsRule, "texts for ${name}; what is not here comes from the environment", ""},
+		{"include", &rule{says: "a file, or a list of files", forms: text | sequence, item: anyText, check: notEmpty, raw: true}, "recipes that this one is laid over", ""},
 		{"servers", serversRule, "tasks that answer until they are stopped", ""},
 		{"jobs", jobsRule, "tasks that have an end: a download, a build", ""},
 		{"shells", shellsRule, "panes for a person to type in", ""},
+		{"templates", templatesRule, "parts of tasks, for extends", ""},
+		{"profiles", profilesRule, "changes that are laid over the recipe when asked for", ""},
 		{"layout", layoutRule, "windows and panes", "a window for each task"},
 	},
 }

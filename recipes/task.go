@@ -29,7 +29,7 @@ func (l *loader) finish(d *draft) {
 		t.Engine = d.engine.name
 	}
 	t.Model = d.node.get("model").str()
-	t.DependsOn = []Dependency{}
+	t.DependsOn, t.Replica, t.Groups = []Dependency{}, d.node.replica, d.node.get("groups").words()
 	if t.Host = d.node.get("host").str(); d.engine != nil {
 		t.Host = d.own.own["host"]
 	}
@@ -54,6 +54,9 @@ func (l *loader) fact(d *draft, key string, r *rule) *node {
 	var base *node
 	if d.engine != nil {
 		base = l.filled(d.engine.tree.get(key), d.own)
+		if key == "needs" && base != nil && d.node.has("command") {
+			base = base.without("commands") // the engine's program is not what runs
+		}
 	}
 	return merge(base, d.node.any(key), r)
 }
@@ -61,7 +64,7 @@ func (l *loader) fact(d *draft, key string, r *rule) *node {
 // checkTask is what no table can say.
 func (l *loader) checkTask(d *draft) {
 	t := &d.task
-	if len(t.Command) == 0 && !d.node.bad && !d.node.strange && !d.node.anyBad("engine", "command", "shell") {
+	if len(t.Command) == 0 && !d.node.bad && !d.node.strange && !d.node.anyBad("engine", "command", "shell", "args") {
 		l.errs.add(d.key, "say engine or command", "%s %s has nothing to run", d.kind, d.name)
 	}
 	if d.engine != nil && d.engine.text("model", "required") == "required" && !d.node.has("model") && !d.node.has("command") && !d.node.anyBad("engine") {
@@ -91,7 +94,9 @@ func (l *loader) command(d *draft) {
 		t.Command = []string{l.loginShell()}
 	case own == nil:
 	case own.form == sequence:
-		t.Command = l.list(own, d.scope)
+		if t.Command = own.words(); len(t.Command) == 0 {
+			l.errs.add(own, "", "the command is empty")
+		}
 	default:
 		t.Command = l.split(own, d.scope)
 	}
@@ -150,17 +155,6 @@ func (l *loader) loginShell() string {
 		return sh
 	}
 	return "/bin/sh"
-}
-
-func (l *loader) list(n *node, s *scope) []string {
-	if len(n.items) == 0 {
-		l.errs.add(n, "", "the command is empty")
-	}
-	var argv []string
-	for _, item := range n.items {
-		argv = append(argv, l.fill(item, s))
-	}
-	return argv
 }
 
 // split takes a command's text apart as a POSIX shell does. Variables are filled

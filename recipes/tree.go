@@ -39,6 +39,7 @@ type node struct {
 	items     []*node
 	pairs     []pair
 	bad       bool // reported already: what depends on it keeps silent
+	replica   int  // of a task: which one it is, from 1
 	strange   bool // of a mapping: it has keys that nobody knows
 	secret    bool // below env: neither value nor line is ever shown
 	literal   bool // filled in already, or of an engine: no variables in here
@@ -73,7 +74,8 @@ func (n *node) has(key string) bool { return n.any(key) != nil }
 type tree struct {
 	src   *source
 	errs  *list
-	open  map[*yaml.Node]bool // aliases being written out
+	open  map[*yaml.Node]bool // anchors being written out
+	alias *node               // the outermost alias being written out
 	count int
 	full  bool
 }
@@ -86,10 +88,19 @@ func (t *tree) build(y *yaml.Node, depth int) *node {
 		n.bad = true
 	case t.count > maxNodes:
 		t.full = true
-		t.errs.add(n, "aliases that name aliases multiply: write the values out", "the file has more than %d values", maxNodes)
+		at := n
+		if t.alias != nil {
+			at = t.alias
+		}
+		n.bad = true
+		t.errs.add(at, "aliases that name aliases multiply: write the values out", "the file has more than %d values", maxNodes)
 	case depth > maxDepth:
 		t.errs.add(n, "", "nested more than %d deep", maxDepth)
 	default:
+		if y.Anchor != "" {
+			t.open[y] = true
+			defer delete(t.open, y)
+		}
 		t.fill(n, y, depth)
 	}
 	return n
@@ -98,7 +109,7 @@ func (t *tree) build(y *yaml.Node, depth int) *node {
 func (t *tree) fill(n *node, y *yaml.Node, depth int) {
 	switch y.Kind {
 	case yaml.AliasNode:
-		*n = *t.alias(n, y, depth)
+		*n = *t.follow(n, y, depth)
 	case yaml.SequenceNode:
 		n.form = sequence
 		t.tag(n, y, "!!seq")
@@ -114,15 +125,17 @@ func (t *tree) fill(n *node, y *yaml.Node, depth int) {
 	}
 }
 
-// alias writes out what an alias stands for. Errors in it point at the anchor,
+// follow writes out what an alias stands for. Errors in it point at the anchor,
 // where the text is.
-func (t *tree) alias(n *node, y *yaml.Node, depth int) *node {
+func (t *tree) follow(n *node, y *yaml.Node, depth int) *node {
 	if t.open[y.Alias] {
 		t.errs.add(n, "", "the anchor %q contains itself", y.Value)
 		return n
 	}
-	t.open[y.Alias] = true
-	defer delete(t.open, y.Alias)
+	if t.alias == nil {
+		t.alias = n
+		defer func() { t.alias = nil }()
+	}
 	return t.build(y.Alias, depth+1)
 }
 
@@ -162,6 +175,9 @@ func (t *tree) fillMapping(n *node, y *yaml.Node, depth int) {
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		k, v := y.Content[i], y.Content[i+1]
 		if k.ShortTag() == "!!merge" {
+			if len(merges) > 0 {
+				t.errs.add(&node{src: t.src, line: k.Line, col: k.Column}, "write <<: [*one, *other]", "the key \"<<\" is there twice")
+			}
 			merges = append(merges, v)
 			continue
 		}
@@ -177,10 +193,10 @@ func (t *tree) fillMapping(n *node, y *yaml.Node, depth int) {
 
 // key is the key of a mapping; nil if it was reported.
 func (t *tree) key(y *yaml.Node, first map[string]*node) *node {
+	key := &node{src: t.src, line: y.Line, col: y.Column}
 	if y.Kind == yaml.AliasNode {
 		y = y.Alias
 	}
-	key := &node{src: t.src, line: y.Line, col: y.Column}
 	t.count++
 	if y.Kind != yaml.ScalarNode {
 		t.errs.add(key, "braces of a template, like {{x}}, need quotes", "a key is text, not a list or a mapping")

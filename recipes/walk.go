@@ -7,14 +7,18 @@ import (
 
 // loader reads one recipe and collects everything that is wrong with it.
 type loader struct {
-	errs    list
-	getenv  func(string) string
-	opts    Options
-	vars    *variables
-	tasks   map[string]*draft
-	order   []*draft // as written
-	engines engines
-	spent   int // bytes that variables have grown to
+	errs   list
+	getenv func(string) string
+	opts   Options
+	vars   *variables
+	tasks  map[string]*draft
+	// replicas are the tasks that a name with replicas was written out to.
+	replicas map[string][]string
+	includes int
+	names    []string // of all tasks, before they are checked
+	order    []*draft // as written
+	engines  engines
+	spent    int // bytes that variables have grown to
 }
 
 // walk checks a value and all below it against a rule, and fills its variables in.
@@ -39,9 +43,15 @@ func (l *loader) walk(n *node, r *rule, what string, s *scope) {
 			l.walk(item, r.item, fmt.Sprintf("%s, number %d,", what, i+1), s)
 		}
 	case mapping:
+		if r.raw {
+			s = nil
+		}
 		l.walkMapping(n, r, what, s)
 	case null:
 	default:
+		if s == nil && strings.Contains(n.raw, "${") {
+			return // its variables are not known here
+		}
 		l.walkScalar(n, r, what)
 	}
 }
@@ -67,8 +77,11 @@ func (n *node) filled() bool {
 
 // shown is the value in words, for a message.
 func (n *node) shown() string {
-	if n.form&scalars == 0 || n.secret {
+	switch {
+	case n.form&scalars == 0 || n.secret:
 		return formNames[n.form]
+	case n.filled():
+		return "what " + n.quoted() + " holds"
 	}
 	if n.form == text {
 		return n.quoted()
@@ -78,7 +91,7 @@ func (n *node) shown() string {
 
 func (r *rule) hintForm(n *node) string {
 	switch {
-	case len(r.words) > 0 && n.form&scalars != 0 && r.hintWord(n.raw) != "":
+	case len(r.words) > 0 && n.form&scalars != 0:
 		return r.hintWord(n.raw)
 	case r == envRule && n.form == sequence:
 		return "write NAME: value, one a line"
@@ -86,9 +99,11 @@ func (r *rule) hintForm(n *node) string {
 		return map[string]string{"yes": "write true", "on": "write true", "no": "write false", "off": "write false"}[strings.ToLower(n.raw)]
 	case r == duration && n.form == integer:
 		return fmt.Sprintf("write a unit: %ss", n.raw)
-	case r.forms == integer && n.form == text:
+	case r == size && n.form == integer:
+		return fmt.Sprintf("write a unit: %sGiB", n.raw)
+	case r.forms == integer && n.form == text && r.check(n.raw) == nil:
 		return "write it without quotes"
-	case r.forms&(text|integer|float|boolean) == text && n.form&(integer|float|boolean) != 0:
+	case r.forms&scalars == text && n.form&(integer|float|boolean) != 0 && len(r.words) == 0 && (r.check == nil || r.check(n.raw) == nil):
 		return fmt.Sprintf("if it is meant as text, put it in quotes: %q", n.raw)
 	case r.forms == sequence && n.form&scalars != 0 && !n.secret:
 		return "write it as a list: [" + n.raw + "]"
@@ -97,7 +112,7 @@ func (r *rule) hintForm(n *node) string {
 }
 
 func (l *loader) walkScalar(n *node, r *rule, what string) {
-	if r.raw || n.filled() && strings.Contains(n.text, "${port}") {
+	if r.raw || n.filled() && lateRef.MatchString(n.text) {
 		return
 	}
 	for _, w := range r.words {
@@ -159,7 +174,7 @@ func (l *loader) walkNamed(p pair, r *rule, s *scope) {
 		l.errs.add(p.key, r.namesAre, "%q cannot be a name here", cut(p.key.raw))
 		return
 	}
-	if r.task != "" {
+	if r.task != "" && s != nil {
 		l.walkTask(p, r, s)
 		return
 	}

@@ -1,0 +1,101 @@
+package recipes
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Late is what is only known when a task starts.
+type Late struct {
+	Port  int            // its own
+	Ports map[string]int // those of the tasks that it depends on
+	GPUs  string         // "0,1": the ones chosen for gpus: auto
+}
+
+// Bind fills in what is only known at the start: argv and environment of the
+// task with its port.
+func (t *Task) Bind(port int) (argv []string, env []EnvVar) { return t.BindLate(Late{Port: port}) }
+
+// BindLate is Bind with all that may have to be filled in. A variable whose value
+// stays unknown is left out of the environment.
+func (t *Task) BindLate(late Late) (argv []string, env []EnvVar) {
+	for _, a := range t.Command {
+		word, _ := late.bind(a)
+		argv = append(argv, word)
+	}
+	for _, v := range t.Env {
+		if value, ok := late.bind(v.Value); ok {
+			env = append(env, EnvVar{v.Name, value})
+		}
+	}
+	return argv, env
+}
+
+// BindReady is how the task shows that it answers, with its port; nil if up is ready.
+func (t *Task) BindReady(late Late) *Ready {
+	if t.Ready == nil {
+		return nil
+	}
+	r := *t.Ready
+	r.Exec = nil
+	for _, a := range t.Ready.Exec {
+		word, _ := late.bind(a)
+		r.Exec = append(r.Exec, word)
+	}
+	return &r
+}
+
+// bind fills in a text and reports whether all of it was known. A dollar more in
+// front makes a reference plain text: "$${port}" is "${port}".
+func (late Late) bind(s string) (string, bool) {
+	if !strings.Contains(s, "${") {
+		return s, true
+	}
+	known := true
+	s = lateRef.ReplaceAllStringFunc(s, func(m string) string {
+		if strings.HasPrefix(m, "$$") {
+			return m[1:]
+		}
+		value := late.value(strings.TrimSuffix(strings.TrimPrefix(m, "${"), "}"))
+		known = known && value != ""
+		return value
+	})
+	return s, known
+}
+
+func (late Late) value(name string) string {
+	port := late.Port
+	switch task, _, other := strings.Cut(name, "."); {
+	case name == "gpus":
+		return late.GPUs
+	case other:
+		port = late.Ports[task]
+	}
+	if port == 0 {
+		return ""
+	}
+	return strconv.Itoa(port)
+}
+
+// settle fills in a reference that is known already.
+func (t *Task) settle(ref string, port int) {
+	fill := func(s string) string {
+		return lateRef.ReplaceAllStringFunc(s, func(m string) string {
+			if m == ref {
+				return strconv.Itoa(port)
+			}
+			return m
+		})
+	}
+	for i := range t.Command {
+		t.Command[i] = fill(t.Command[i])
+	}
+	for i := range t.Env {
+		t.Env[i].Value = fill(t.Env[i].Value)
+	}
+	if t.Ready != nil {
+		for i := range t.Ready.Exec {
+			t.Ready.Exec[i] = fill(t.Ready.Exec[i])
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write puts a recipe into a folder of its own.
+func write(t testing.TB, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "hob.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func writeFile(t testing.TB, file string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("servers: {a: {command: x}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// first is the first error of a recipe, without the file's name.
+func first(t testing.TB, text string) string {
+	t.Helper()
+	_, err := Load(write(t, text), testOptions)
+	var errs Errors
+	if !errors.As(err, &errs) {
+		return fmt.Sprint(err)
+	}
+	return fmt.Sprintf("%d:%d: %s", errs[0].Line, errs[0].Column, errs[0].Msg)
+}
+
+// laughs is the YAML bomb: each anchor names the one before nine times.
+func laughs() string {
+	var b strings.Builder
+	b.WriteString("x-0: &a0 [l, l, l, l, l, l, l, l, l]\n")
+	for i := 1; i < 10; i++ {
+		fmt.Fprintf(&b, "x-%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)
+	}
+	return b.String() + "servers: {a: {command: *a9}}\n"
+}
+
+// double is the bomb by variables: each names the one before twice.
+func double() string {
+	var b strings.Builder
+	b.WriteString("vars:\n  v0: xxxxxxxxxxxxxxxx\n")
+	for i := 1; i < 40; i++ {
+		fmt.Fprintf(&b, "  v%d: ${v%d}${v%d}\n", i, i-1, i-1)
+	}
+	return b.String() + "servers: {a: {command: \"${v39}\"}}\n"
+}
+
+// many has one large variable and many values that name it.
+func many() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "vars: {big: %s}\nservers:\n  a:\n    command:\n", strings.Repeat("x", 60<<10))
+	for range 2000 {
+		b.WriteString("      - ${big}\n")
+	}
+	return b.String()
+}
+
+func TestHostileFiles(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":        {"", "1:1: the file is empty"},
+		"only comments":  {"# a\n\n# b\n", "1:1: the file is empty"},
+		"only a marker":  {"---\n", "1:1: the file is empty"},
+		"null":           {"null\n", "1:1: a recipe is empty; it must be a mapping with servers, jobs or shells"},
+		"too large":      {"# " + strings.Repeat("x", maxBytes), fmt.Sprintf("1:1: the file is larger than %d bytes", maxBytes)},
+		"Latin-1":        {"name: a\n# caf\xe9\n", "2:6: the text is not UTF-8"},
+		"UTF-16":         {"\xff\xfen\x00a\x00", "1:1: the text is not UTF-8"},
+		"NUL":            {"name: a\x00b\n", "1:8: not YAML: control characters are not allowed"},
+		"aliases":        {laughs(), "6:11: the file has more than 100000 values"},
+		"depth":          {"x-: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "1:69: nested more than 64 deep"},
+		"deeper":         {"x: " + strings.Repeat("[", 20000), "1:10004: not YAML: exceeded max depth of 10000"},
+		"itself":         {"servers: &s {a: {command: x, env: *s}}\n", `1:35: the anchor "s" contains itself`},
+		"variables":      {double(), "15:8: the value is too large with its variables filled in"},
+		"many variables": {many(), "278:9: the value is too large with its variables filled in"},
+		"open reference": {"servers: {a: {command: \"" + strings.Repeat("${a:-", 5000) + "\"}}", `1:25: "${" without "}"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := first(t, c.text); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A byte order mark and Windows line ends are no errors.
+func TestWindowsFiles(t *testing.T) {
+	r, err := Load(write(t, "\xef\xbb\xbfname: win\r\nservers:\r\n  a: {command: x}\r\n"), testOptions)
+	if err != nil || r.Name != "win" {
+		t.Errorf("recipe %+v: %v", r, err)
+	}
+	if got := first(t, "servers:\r\n  a: {comand: x}\r\n"); got != `2:7: unknown key "comand"` {
+		t.Error(got)
+	}
+}
+
+// A file that is wrong at every line makes a report that ends.
+func TestErrorsEnd(t *testing.T) {
+	_, err := Load(write(t, "servers:\n"+strings.Repeat("  ?: {}\n  A: {}\n", 5000)), testOptions)
+	var errs Errors
+	if !errors.As(err, &errs) || len(errs) != maxErrors {
+		t.Fatalf("%d errors, want %d", len(errs), maxErrors)
+	}
+	if last := errs[len(errs)-1].Msg; !strings.HasSuffix(last, "more errors from here on") {
+		t.Error(last)
+	}
+}
+
+// The line itself goes with an error, but not where it may hold a secret.
+func TestErrorText(t *testing.T) {
+	_, err := Load(write(t, "servers:\n  a:\n    comand: x\n    env: {TOKEN: [s3cret]}\n"), testOptions)
+	var errs Errors
+	if !errors.As(err, &errs) || len(errs) != 2 {
+		t.Fatal(err)
+	}
+	if errs[0].Text != "    comand: x" || errs[1].Text != "" {
+		t.Errorf("lines %q and %q", errs[0].Text, errs[1].Text)
+	}
+	if strings.Contains(err.Error(), "s3cret") {
+		t.Error(err)
+	}
+}
+
+// FuzzLoad: whatever the file, Load ends, never panics, and points into the file.
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/right/*.yaml", "testdata/wrong/*.yaml", "engines/*.yaml", "gallery/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatalf("no seeds in %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	f.Add([]byte(laughs()))
+	f.Add([]byte(double()))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		src := newSource("hob.yaml", dir, text)
+		r, err := load(src, text, "hob.yaml", testOptions)
+		checkPlaces(t, src, r, err)
+	})
+}
+
+func checkPlaces(t *testing.T, src *source, r *Recipe, err error) {
+	var errs Errors
+	switch {
+	case err == nil && (r == nil || len(r.Tasks) == 0):
+		t.Error("neither recipe nor error")
+	case err == nil:
+		for i := range r.Tasks {
+			r.Tasks[i].BindLate(Late{Port: 1})
+		}
+	case !errors.As(err, &errs):
+		t.Errorf("not Errors: %v", err)
+	}
+	for _, e := range errs {
+		if e.Line < 1 || e.Line > len(src.lines)+1 || e.Column < 1 || e.Msg == "" {
+			t.Errorf("no place in the file: %+v", e)
+		}
+	}
+}
