@@ -32,7 +32,10 @@ func (t *Task) BindLate(late Late) (argv []string, env []EnvVar) {
 }
 
 // BindReady is how the task shows that it answers, with its port; nil if up is ready.
-func (t *Task) BindReady(late Late) *Ready {
+func (t *Task) BindReady(port int) *Ready { return t.BindReadyLate(Late{Port: port}) }
+
+// BindReadyLate is BindReady with all that may have to be filled in.
+func (t *Task) BindReadyLate(late Late) *Ready {
 	if t.Ready == nil {
 		return nil
 	}

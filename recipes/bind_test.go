@@ -31,10 +31,10 @@ func TestBind(t *testing.T) {
 	if !slices.Equal(argv, []string{"proxy", "8000", "12"}) {
 		t.Errorf("ports of others: %q", argv)
 	}
-	if got := by["ports"].BindReady(Late{Ports: map[string]int{"split": 12}}).Exec[1]; got != "127.0.0.1:12" {
+	if got := by["ports"].BindReadyLate(Late{Ports: map[string]int{"split": 12}}).Exec[1]; got != "127.0.0.1:12" {
 		t.Errorf("port in exec: %q", got)
 	}
-	if by["shell"].BindReady(Late{}) != nil {
+	if by["shell"].BindReady(1) != nil {
 		t.Error("ready without a probe")
 	}
 }
