@@ -99,7 +99,7 @@ func New(ctx context.Context, socket string) (*Server, error) {
 func Open(socket string) (*Server, error) {
 	bin, err := exec.LookPath("tmux")
 	if err != nil {
-		return nil, fmt.Errorf("%w: looked for tmux on PATH (%v); install tmux %s or newer", ErrNoTmux, err, MinVersion)
+		return nil, fmt.Errorf("%w: install tmux %s or newer (%w)", ErrNoTmux, MinVersion, err)
 	}
 	if err := checkSocket(socket); err != nil {
 		return nil, err

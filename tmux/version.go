@@ -41,7 +41,7 @@ func programVersion(ctx context.Context, bin string) (version, error) {
 func ProgramVersion(ctx context.Context) (string, error) {
 	bin, err := exec.LookPath("tmux")
 	if err != nil {
-		return "", fmt.Errorf("%w: looked for tmux on PATH (%v)", ErrNoTmux, err)
+		return "", fmt.Errorf("%w: install tmux %s or newer (%w)", ErrNoTmux, MinVersion, err)
 	}
 	v, err := programVersion(ctx, bin)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -337,6 +338,36 @@ func (b blind) Holders(ctx context.Context, inodes []uint64, among []int) (ident
 		return identity.Holders{}, errBlind
 	}
 	return b.Host.Holders(ctx, inodes, among)
+}
+
+// Fault 45: a task is probed for months; no attempt leaves anything open.
+func TestAttemptsLeaveNothingOpen(t *testing.T) {
+	s, mine := start(t, serverConfig{Body: "{}"}, nil), bystander(t)
+	attempts := func(n int) {
+		for range n {
+			ready(t, once(t, Check{Port: s.port, HTTP: "/health"}, s.subject(t), ""))
+			ready(t, once(t, Check{Port: s.port}, s.subject(t), ""))
+			notReady(t, once(t, Check{Port: s.port, Completion: true}, s.subject(t), ""))
+			notReady(t, once(t, Check{Port: s.port}, mine, ""))
+		}
+	}
+	attempts(2)
+	files, routines := openFiles(t), runtime.NumGoroutine()
+	attempts(20)
+	for end := time.Now().Add(20 * time.Second); openFiles(t) > files || runtime.NumGoroutine() > routines; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d files and %d goroutines grew to %d and %d", files, routines, openFiles(t), runtime.NumGoroutine())
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
 
 // A look that fails is neither "nothing listens" nor "ours".

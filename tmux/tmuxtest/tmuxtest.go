@@ -46,7 +46,7 @@ func Socket(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "s")
 }
 
@@ -84,9 +84,14 @@ func Sleeper(t testing.TB, s *tmux.Server, session string) tmux.Pane {
 // WaitFor waits until seen reports true.
 func WaitFor(t testing.TB, what string, seen func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience); !seen(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	end := time.After(Patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !seen() {
+		select {
+		case <-end:
 			t.Fatalf("not seen within %v: %s", Patience, what)
+		case <-tick.C:
 		}
 	}
 }
