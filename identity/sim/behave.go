@@ -153,3 +153,6 @@ func (w *World) Tmux(parent *Process, d Proc) *Process {
 	d.Ignore = append(d.Ignore, syscall.SIGHUP)
 	return w.Spawn(parent, d)
 }
+
+// EndsEmpty says whether the process ends once wait has said ECHILD.
+func (p *Process) EndsEmpty(on bool) { p.endsEmpty = on }

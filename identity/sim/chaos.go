@@ -36,9 +36,14 @@ func (w *World) point(what string) {
 
 func (w *World) mayCut(what string) {
 	w.step++
-	if w.cutAt >= 0 && w.step > w.cutAt {
-		w.cutAt = -1
-		w.note(evCut, w.caller, 0)
+	if w.step > w.o.Steps {
+		panic(fmt.Sprintf("sim: the caller has made %d looks and does not end", w.step))
+	}
+	if w.cutOff || w.cutAt >= 0 && w.step > w.cutAt {
+		if !w.cutOff {
+			w.note(evCut, w.caller, 0)
+		}
+		w.cutOff = true // what it has deferred does not happen either
 		panic(Cut{Step: w.step, Call: what})
 	}
 }

@@ -31,7 +31,7 @@ func (w *World) Point(what string) { w.point(what) }
 // of its own.
 func (w *World) Run(invocation func()) (cut bool) {
 	defer func() {
-		w.cutAt = -1
+		w.cutAt, w.cutOff = -1, false
 		switch r := recover().(type) {
 		case nil:
 		case Cut:

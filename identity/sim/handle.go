@@ -52,32 +52,35 @@ type handle struct {
 	closed bool
 }
 
-// enter locks the world and lets it move on. A closed handle's number may stand
-// for another process already, so its use is a fault of the caller.
-func (h *handle) enter(what string) func() {
-	h.w.mu.Lock()
+// enter lets the world move on. A closed handle's number may stand for another
+// process already, so its use is a fault of the caller.
+func (h *handle) enter(what string) {
 	if h.closed {
-		h.w.mu.Unlock()
 		panic("sim: " + what + " on a closed handle of " + h.p.String())
 	}
 	h.w.point(what)
-	return h.w.mu.Unlock
 }
 
 func (h *handle) Ref() identity.Ref { return h.real.Ref() }
 
 func (h *handle) Verify() identity.Finding {
-	defer h.enter("Handle.Verify")()
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.enter("Handle.Verify")
 	return h.real.Verify()
 }
 
 func (h *handle) Read(want identity.Field) (identity.Process, error) {
-	defer h.enter("Handle.Read")()
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.enter("Handle.Read")
 	return h.real.Read(want)
 }
 
 func (h *handle) Signal(sig syscall.Signal) error {
-	defer h.enter("Signal")()
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.enter("Signal")
 	return h.real.Signal(sig)
 }
 

@@ -31,7 +31,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 	w.hold(p.sid)
 	w.past[pid] = p.start
 	w.all, w.ever, w.byPID[pid] = append(w.all, p), append(w.ever, p), p
-	p.chanced = w.busy
+	p.chanced, p.born = w.busy, w.now
 	w.note(evFork, p, 0)
 	p.become(d)
 	for _, b := range d.Do {
@@ -182,7 +182,8 @@ func (p *Process) Exit() {
 		return
 	}
 	p.dropThreads()
-	p.state, p.sockets, p.later, p.pending = zombie, nil, nil, nil
+	p.state, p.died = zombie, w.now
+	p.sockets, p.later, p.pending = nil, nil, nil
 	w.note(evExit, p, 0)
 	w.leaveTerminal(p)
 	w.orphan(p)
@@ -309,7 +310,7 @@ func (p *Process) noteEmpty() {
 	p.empty = p.had && len(p.kids) == 0
 	if p.empty && p.endsEmpty {
 		p.After(time.Millisecond, func() {
-			if p.Empty() {
+			if p.endsEmpty && p.Empty() {
 				p.Exit()
 			}
 		})

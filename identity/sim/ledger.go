@@ -22,6 +22,7 @@ type Delivery struct {
 	PID    int
 	Alive  bool // it was alive then
 	Denied bool // the kernel refused it (EPERM): nothing was delivered
+	Below  int  // how many living processes were below it
 }
 
 // Save is one capture that the test's Effects wrote to the simulated disk.

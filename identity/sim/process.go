@@ -55,46 +55,46 @@ const (
 
 // Process is a simulated process. Its serial is its true identity.
 type Process struct {
-	w         *World
-	serial    uint64
-	inode     uint64 // pidfs
-	pid       int
-	boot      int
-	start     int64 // ticks
-	parent    *Process
-	kids      []*Process // as the kernel lists them, oldest first
-	pgid      int
-	sid       int
-	tty       int
-	tail      int // of a session leader: the group that hears of its end
-	state     state
-	tids      []int
-	headOff   bool // the leading thread has ended, others live
-	stuck     bool
-	dying     bool // a deadly signal was taken
-	pending   []syscall.Signal
-	later     []func() // what it will do once it runs again
-	uid       int
-	comm      string
-	args      []string
-	env       []string
-	cwd       string
-	cgroup    string
-	ignored   uint64
-	sockets   []socket
-	hidden    bool
-	kernel    bool
-	reaper    bool
-	reaps     time.Duration
-	never     bool
-	endsEmpty bool
-	chanced   bool // chance brought it in
-	had       bool // has had a child
-	empty     bool // wait has said ECHILD after it had children
-	tree      string
-	spared    bool
-	do        []Behaviour
-	signals   []syscall.Signal // from the caller, in order
+	w          *World
+	serial     uint64
+	inode      uint64 // pidfs
+	pid        int
+	boot       int
+	start      int64 // ticks
+	parent     *Process
+	kids       []*Process // as the kernel lists them, oldest first
+	pgid       int
+	sid        int
+	tty        int
+	tail       int // of a session leader: the group that hears of its end
+	state      state
+	tids       []int
+	headOff    bool // the leading thread has ended, others live
+	stuck      bool
+	dying      bool // a deadly signal was taken
+	pending    []syscall.Signal
+	later      []func() // what it will do once it runs again
+	uid        int
+	comm       string
+	args       []string
+	env        []string
+	cwd        string
+	cgroup     string
+	ignored    uint64
+	sockets    []socket
+	hidden     bool
+	kernel     bool
+	reaper     bool
+	reaps      time.Duration
+	never      bool
+	endsEmpty  bool
+	chanced    bool // chance brought it in
+	born, died time.Duration
+	had        bool // has had a child
+	empty      bool // wait has said ECHILD after it had children
+	tree       string
+	spared     bool
+	do         []Behaviour
 }
 
 // PID is the number that the process has, or had.
@@ -132,6 +132,31 @@ func (p *Process) TTY() int { return p.tty }
 
 // Args is its command line.
 func (p *Process) Args() []string { return slices.Clone(p.args) }
+
+// Environ is its environment.
+func (p *Process) Environ() []string { return slices.Clone(p.env) }
+
+// Born is when it was forked.
+func (p *Process) Born() time.Time { return p.w.booted.Add(p.born) }
+
+// Died is when it ended, zero while it lives.
+func (p *Process) Died() time.Time {
+	if p.Alive() {
+		return time.Time{}
+	}
+	return p.w.booted.Add(p.died)
+}
+
+// below counts the living processes below it.
+func (p *Process) below() (n int) {
+	for _, k := range p.kids {
+		if k.Alive() {
+			n++
+		}
+		n += k.below()
+	}
+	return n
+}
 
 // Empty reports whether wait has said ECHILD to it: it had children and has none.
 func (p *Process) Empty() bool { return p.empty && len(p.kids) == 0 }

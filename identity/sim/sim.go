@@ -45,6 +45,7 @@ type Options struct {
 	UID         int           // of the caller's hob
 	Window      bool          // without a pin: things may happen between the check and the signal
 	InitReaps   time.Duration // how long init leaves zombies lying, at most
+	Steps       int           // after so many points the caller is taken to loop for ever (default 300,000)
 	Chaos       Chaos
 }
 
@@ -88,6 +89,7 @@ type World struct {
 
 	step   int
 	cutAt  int
+	cutOff bool
 	turn   int // number of the invocation
 	ledger Ledger
 	events []event
@@ -112,6 +114,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.PIDs == 0 {
 		o.PIDs = 64
+	}
+	if o.Steps == 0 {
+		o.Steps = 300_000
 	}
 	if o.Cost == 0 {
 		o.Cost = 50 * time.Microsecond
@@ -147,6 +152,9 @@ func (w *World) Now() time.Time { return w.booted.Add(w.now) }
 
 // Find is the process that has the number now, zombies included, or nil.
 func (w *World) Find(pid int) *Process { return w.byPID[pid] }
+
+// Ever are all processes that there ever were, oldest first.
+func (w *World) Ever() []*Process { return append([]*Process(nil), w.ever...) }
 
 // Processes are all that are not reaped yet, oldest first.
 func (w *World) Processes() []*Process { return append([]*Process(nil), w.all...) }
