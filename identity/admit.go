@@ -116,7 +116,26 @@ func malformed(r Ref, goos string) string {
 			return fmt.Sprintf("a text of %d bytes is not one that hob writes", len(t))
 		}
 	}
+	if !bootForm(r.Boot, goos) {
+		return fmt.Sprintf("boot id %q is malformed", clip(r.Boot))
+	}
 	return malformedToken(r.Start, goos)
+}
+
+// bootForm checks the form of a recorded boot id where it is known: a torn one
+// differs from every boot's, and would read as "gone". Both Linux and macOS have
+// UUIDs.
+func bootForm(boot, goos string) bool {
+	if boot == "" || goos != "linux" && (goos != "darwin" || strings.HasPrefix(boot, weakBoot)) {
+		return true
+	}
+	for i := range len(boot) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		if dash != (boot[i] == '-') || !dash && !strings.ContainsRune("0123456789abcdefABCDEF", rune(boot[i])) {
+			return false
+		}
+	}
+	return len(boot) == 36
 }
 
 // malformedToken checks that a start token, if there is one, is of this system

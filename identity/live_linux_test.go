@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -31,16 +30,6 @@ func sleeper(t testing.TB) *exec.Cmd {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd
-}
-
-// stored is a Ref after a way through its file.
-func stored(t testing.TB, r Ref) Ref {
-	t.Helper()
-	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ParseRef(b)
 }
 
 func TestRecordVerifySignalWait(t *testing.T) {
