@@ -172,6 +172,9 @@ func observe(t *testing.T, name string, refs map[string]Ref, attr *syscall.SysPr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("observer %s: %v\n%s", name, err, &out)
 	}
+	if out.Len() > 0 {
+		t.Logf("%s", &out)
+	}
 }
 
 // subject is another process to look at. Its standard input ends with the test.

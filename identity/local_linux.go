@@ -228,19 +228,6 @@ func procOptions() (hidepid string, gid int) {
 	return hidepid, gid
 }
 
-func mountOptions(super string) (hidepid string, gid int) {
-	for opt := range strings.SplitSeq(super, ",") {
-		key, value, _ := strings.Cut(opt, "=")
-		switch key {
-		case "hidepid":
-			hidepid = value
-		case "gid":
-			gid, _ = strconv.Atoi(value)
-		}
-	}
-	return hidepid, gid
-}
-
 // Children reads the children of every thread: threads own children too.
 func (l *local) Children(pid int) ([]int, error) {
 	if !l.facts.Procfs {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // Parsers of procfs text (proc(5)). They carry no build tag, so that they are
@@ -44,6 +45,7 @@ func parseStat(text []byte) (s statLine, err error) {
 
 // numbers takes the fields after the state letter: 4 (ppid) to 24 (rss).
 func (s *statLine) numbers(text []byte) error {
+	const vsize = 19 // the one field here that may pass 63 bits
 	var f [21]int64
 	for i := range f {
 		sp := bytes.IndexAny(text, " \n")
@@ -51,7 +53,7 @@ func (s *statLine) numbers(text []byte) error {
 			return errMalformed
 		}
 		n, ok := decimal(text[:sp])
-		if !ok && (i == 20 || !isDecimal(text[:sp])) { // vsize and others may pass 63 bits
+		if !ok && (i != vsize || !isDecimal(text[:sp])) {
 			return errMalformed
 		}
 		f[i], text = n, text[sp+1:]
@@ -217,4 +219,18 @@ func eachDirent(buf []byte, f func(n int)) error {
 		buf = buf[length:]
 	}
 	return nil
+}
+
+// mountOptions finds hidepid= and gid= among the options of a procfs.
+func mountOptions(super string) (hidepid string, gid int) {
+	for opt := range strings.SplitSeq(super, ",") {
+		key, value, _ := strings.Cut(opt, "=")
+		switch key {
+		case "hidepid":
+			hidepid = value
+		case "gid":
+			gid, _ = strconv.Atoi(value)
+		}
+	}
+	return hidepid, gid
 }
