@@ -16,11 +16,14 @@ const maxBody = 1 << 20
 // routes are the paths that the server answers.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range append([]string{"/health"}, s.Routes...) {
-		mux.HandleFunc("GET "+path, s.health)
+	get := map[string]http.HandlerFunc{}
+	for _, path := range s.Routes {
+		get[path] = s.health
 	}
-	mux.HandleFunc("GET /health_generate", s.healthGenerate)
-	mux.HandleFunc("GET /v1/models", s.models)
+	get["/health"], get["/health_generate"], get["/v1/models"] = s.health, s.healthGenerate, s.models
+	for path, handle := range get {
+		mux.HandleFunc("GET "+path, handle)
+	}
 	mux.HandleFunc("POST /v1/completions", completions(s, parseText, textShape{}))
 	mux.HandleFunc("POST /v1/chat/completions", completions(s, parseChat, chatShape{}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package pilot
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -109,6 +110,9 @@ func (o *options) addStop(f *pflag.FlagSet) {
 	f.IntVar(&o.TermLoadingCode, "term-loading-code", 143, "exit code after TERM while loading")
 }
 
+// plainPath is a path that a route can be, or the root alone.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$|^/\{\$\}$`)
+
 // settle applies the shape to the flags that were not given and checks the rest.
 func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
 	shape, ok := shapes[o.Shape]
@@ -123,6 +127,11 @@ func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
 	}
 	if o.Workers < 1 || o.Workers > 64 {
 		return fmt.Errorf("--workers %d: from 1 to 64", o.Workers)
+	}
+	for _, path := range o.Routes {
+		if !plainPath.MatchString(path) {
+			return fmt.Errorf("--route %s: a path like /info", path)
+		}
 	}
 	if o.Worker == "" {
 		o.Workers = 1

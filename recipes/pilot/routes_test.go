@@ -27,7 +27,7 @@ func ignores(mask string, signal int) bool {
 }
 
 func TestRoutes(t *testing.T) {
-	r := startPilot(t, "--model", "tiny", "--context", "20")
+	r := startPilot(t, "--model", "tiny", "--context", "20", "--route", "/info", "--route", "/health_generate")
 	r.untilHealthy()
 	for _, c := range []struct {
 		name, path, body string
@@ -65,7 +65,7 @@ func TestRoutes(t *testing.T) {
 			}
 		})
 	}
-	for path, want := range map[string]int{"/v1/models": 200, "/health": 200, "/health_generate": 200, "/": 404} {
+	for path, want := range map[string]int{"/v1/models": 200, "/health": 200, "/health_generate": 200, "/info": 200, "/": 404} {
 		if got := r.get(path); got != want {
 			t.Errorf("GET %s: %d, want %d", path, got, want)
 		}

@@ -110,7 +110,7 @@ func TestGivenFlagsWinOverTheShape(t *testing.T) {
 }
 
 func TestWrongFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"--shape", "nonesuch"}, {"--workers", "0"}, {"stray"}, {"--port", "x"}} {
+	for _, args := range [][]string{{"--shape", "nonesuch"}, {"--workers", "0"}, {"stray"}, {"--port", "x"}, {"--route", "/{"}} {
 		r := startPilot(t, args...)
 		if code := r.exit(); code != 2 {
 			t.Errorf("%v: exit code %d", args, code)
