@@ -24,7 +24,7 @@ setup:
 	@.ci/setup tmux=tmux
 
 setup-test:
-	@.ci/setup tmux=tmux gcc=gcc =libc6-dev ps=procps python3=python3 =python3-setproctitle
+	@.ci/setup tmux=tmux gcc=gcc g++=g++ =libc6-dev ps=procps curl=curl python3=python3 =python3-setproctitle
 
 test: setup-test ## everything with the race detector
 	CGO_ENABLED=1 go test -race -timeout 20m ./...

@@ -256,7 +256,7 @@ func freePort(t *testing.T) string {
 // example is how a folder's recipe is run, and what must be seen.
 type example struct {
 	rehearse bool
-	env      func(t *testing.T, root string) []string
+	env      string               // NAME=FOLDER, a folder within the test's own
 	asks     map[string][2]string // server: model, what it answers to "What is a recipe?"
 	logs     map[string]string    // task: what its log has
 }
@@ -269,16 +269,11 @@ var examples = map[string]example{
 		logs: map[string]string{"pantry": "enough of everything", "chat": "loading shards: 100% (3/3)"},
 	},
 	"two-servers": {
-		env: func(t *testing.T, _ string) []string {
-			return []string{"CHAT_PORT=" + freePort(t), "RERANK_PORT=" + freePort(t)}
-		},
 		asks: map[string][2]string{"chat": {"chat", recipeAnswer}, "rerank": {"rerank", recipeAnswer}},
 		logs: map[string]string{"ask": "rerank says: " + recipeAnswer},
 	},
 	"download-then-serve": {
-		env: func(t *testing.T, root string) []string {
-			return []string{"MIRROR_PORT=" + freePort(t), "MODELS=" + root + "/models"}
-		},
+		env:  "MODELS=models",
 		asks: map[string][2]string{"chat": {"proverbs", "A watched pot is in somebody's way."}},
 		logs: map[string]string{"fetch": "downloaded "},
 	},
@@ -317,8 +312,8 @@ func TestExamples(t *testing.T) {
 	for name, e := range examples {
 		t.Run(name, func(t *testing.T) {
 			k := newKitchen(t)
-			if e.env != nil {
-				k.env = append(k.env, e.env(t, k.root)...)
+			if name, folder, ok := strings.Cut(e.env, "="); ok {
+				k.env = append(k.env, name+"="+k.root+"/"+folder)
 			}
 			recipe := name + "/hob.yaml"
 			k.hob("check", recipe)

@@ -139,7 +139,7 @@ func (k *kitchen) serveByHand() *exec.Cmd {
 func TestOllama(t *testing.T) {
 	k := newKitchen(t)
 	k.installOllama()
-	k.env = append(k.env, "OLLAMA_KITCHEN="+k.root+"/kitchen", "OLLAMA_PORT="+freePort(t))
+	k.env = append(k.env, "OLLAMA_KITCHEN="+k.root+"/kitchen")
 	base := k.env
 
 	k.env = append(slices.Clip(base), "OLLAMA_GRACE=1s")

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 ollama=$(examples/ollama/install.sh)
 . examples/lib.sh
 PATH=$ollama:$PATH
-export OLLAMA_KITCHEN=$work/kitchen OLLAMA_PORT=${OLLAMA_PORT:-18434}
+export OLLAMA_KITCHEN=$work/kitchen
 by_hand_port=${BY_HAND_PORT:-18435}
 
 # runner_of PID prints the pid of the runner that an Ollama server has.
