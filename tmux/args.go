@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// name is what hob lets be a session's or a window's name. Everything that some
-// tmux version rewrites ("." and ":" become "_", so two names become one),
-// expands ("#{…}", or "#(…)", which runs a program), or takes for something
-// else ("$1", "@1", "%1", "=x", "-x", "x*") is left out.
+// name is what hob lets be a session's name. Everything that some tmux version
+// rewrites ("." and ":" become "_", so two names become one), expands ("#{…}",
+// or "#(…)", which runs a program), or takes for something else ("$1", "@1",
+// "%1", "=x", "-x", "x*") is left out.
 var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$`)
+
+// windowName is what hob lets be a window's name, which is never a target: all
+// but what tmux expands (from 3.5a on) or writes otherwise.
+var windowName = regexp.MustCompile(`^[^\x00-\x1f\x7f#\\]{1,100}$`)
 
 var (
 	sessionID = regexp.MustCompile(`^\$[0-9]+$`)
@@ -22,6 +27,14 @@ var (
 func checkName(what, s string) error {
 	if !name.MatchString(s) {
 		return fmt.Errorf("%w: %s %q: letters, digits, - and _ only", ErrName, what, s)
+	}
+	return nil
+}
+
+// checkWindowName refuses what would not come out as it went in.
+func checkWindowName(s string) error {
+	if !utf8.ValidString(s) || !windowName.MatchString(s) {
+		return fmt.Errorf("%w: window %q: at most 100 characters, no control characters, # or \\", ErrName, s)
 	}
 	return nil
 }

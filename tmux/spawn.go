@@ -118,7 +118,7 @@ func (r Spawn) checkWindow() error {
 	case r.Window == "":
 		return nil
 	}
-	return checkName("window", r.Window)
+	return checkWindowName(r.Window)
 }
 
 // command is the tmux command that makes the pane. The folder is not in it (-c
@@ -134,7 +134,7 @@ func (r Spawn) command() []string {
 		args = []string{"new-window", "-d", "-t", r.Session + ":"}
 	}
 	if !r.Split && r.Window != "" {
-		args = append(args, "-n", r.Window)
+		args = append(args, "-n", literal(r.Window))
 	}
 	args = append(args, "-P", "-F", spawned, "--")
 	args = append(args, literals(r.Argv)...)

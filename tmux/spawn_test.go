@@ -149,6 +149,22 @@ func TestTooLongArgumentsAreAnError(t *testing.T) {
 	}
 }
 
+// A window may be called what a person likes.
+func TestWindowNames(t *testing.T) {
+	s := tmuxtest.New(t)
+	first := tmuxtest.Sleeper(t, s, "names")
+	for _, name := range []string{"main llm", "a.b:c", "-d", "模型 🍳", "x;", ";", "%Y", "=x", "$9", "a|b", "'q\"", "100%"} {
+		p, err := s.Spawn(t.Context(), tmux.Spawn{Session: first.Session, Window: name, Argv: []string{"sleep", "600"}})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if got := tmuxtest.Find(t, s, p.ID); got == nil || got.WindowName != name {
+			t.Errorf("%q became %+v", name, got)
+		}
+	}
+}
+
 // Fault 33: the first caller's environment does not stick to the server.
 func TestNothingOfTheCallersEnvironmentSticks(t *testing.T) {
 	s := tmuxtest.New(t)
@@ -385,24 +401,26 @@ func TestSpawnRefuses(t *testing.T) {
 		spawn tmux.Spawn
 		want  error
 	}{
-		"a taken name":          {tmux.Spawn{Session: "web", New: true, Argv: argv}, tmux.ErrExists},
-		"a name with dots":      {tmux.Spawn{Session: "web.1", New: true, Argv: argv}, tmux.ErrName},
-		"a name with a colon":   {tmux.Spawn{Session: "web:1", New: true, Argv: argv}, tmux.ErrName},
-		"a name that runs":      {tmux.Spawn{Session: "#(id)", New: true, Argv: argv}, tmux.ErrName},
-		"a name that expands":   {tmux.Spawn{Session: "n#{pid}", New: true, Argv: argv}, tmux.ErrName},
-		"a name like an id":     {tmux.Spawn{Session: "$9", New: true, Argv: argv}, tmux.ErrName},
-		"a name like a flag":    {tmux.Spawn{Session: "-d", New: true, Argv: argv}, tmux.ErrName},
-		"an empty name":         {tmux.Spawn{New: true, Argv: argv}, tmux.ErrName},
-		"a name as target":      {tmux.Spawn{Session: "web", Argv: argv}, tmux.ErrName},
-		"a missing session":     {tmux.Spawn{Session: "$99", Argv: argv}, tmux.ErrNoTarget},
-		"a missing window":      {tmux.Spawn{Split: true, Window: "@99", Argv: argv}, tmux.ErrNoTarget},
-		"a missing pane":        {tmux.Spawn{Split: true, Window: "%99", Argv: argv}, tmux.ErrNoTarget},
-		"a window by name":      {tmux.Spawn{Split: true, Window: "web", Argv: argv}, tmux.ErrName},
-		"a window name, dotted": {tmux.Spawn{Session: live.Session, Window: "a.b", Argv: argv}, tmux.ErrName},
-		"an unknown layout":     {tmux.Spawn{Split: true, Window: live.Window, Layout: "round", Argv: argv}, tmux.ErrName},
-		"one argument":          {tmux.Spawn{Session: "one", New: true, Argv: argv[:1]}, tmux.ErrName},
-		"a NUL byte":            {tmux.Spawn{Session: "nul", New: true, Argv: []string{"echo", "a\x00b"}}, tmux.ErrName},
-		"a split of a new one":  {tmux.Spawn{Session: "two", New: true, Split: true, Window: "@0", Argv: argv}, tmux.ErrName},
+		"a taken name":         {tmux.Spawn{Session: "web", New: true, Argv: argv}, tmux.ErrExists},
+		"a name with dots":     {tmux.Spawn{Session: "web.1", New: true, Argv: argv}, tmux.ErrName},
+		"a name with a colon":  {tmux.Spawn{Session: "web:1", New: true, Argv: argv}, tmux.ErrName},
+		"a name that runs":     {tmux.Spawn{Session: "#(id)", New: true, Argv: argv}, tmux.ErrName},
+		"a name that expands":  {tmux.Spawn{Session: "n#{pid}", New: true, Argv: argv}, tmux.ErrName},
+		"a name like an id":    {tmux.Spawn{Session: "$9", New: true, Argv: argv}, tmux.ErrName},
+		"a name like a flag":   {tmux.Spawn{Session: "-d", New: true, Argv: argv}, tmux.ErrName},
+		"an empty name":        {tmux.Spawn{New: true, Argv: argv}, tmux.ErrName},
+		"a name as target":     {tmux.Spawn{Session: "web", Argv: argv}, tmux.ErrName},
+		"a missing session":    {tmux.Spawn{Session: "$99", Argv: argv}, tmux.ErrNoTarget},
+		"a missing window":     {tmux.Spawn{Split: true, Window: "@99", Argv: argv}, tmux.ErrNoTarget},
+		"a missing pane":       {tmux.Spawn{Split: true, Window: "%99", Argv: argv}, tmux.ErrNoTarget},
+		"a window by name":     {tmux.Spawn{Split: true, Window: "web", Argv: argv}, tmux.ErrName},
+		"a window name, runs":  {tmux.Spawn{Session: live.Session, Window: "#(id)", Argv: argv}, tmux.ErrName},
+		"a window name, torn":  {tmux.Spawn{Session: live.Session, Window: "a\nb", Argv: argv}, tmux.ErrName},
+		"a window name, bytes": {tmux.Spawn{Session: live.Session, Window: "a\xff", Argv: argv}, tmux.ErrName},
+		"an unknown layout":    {tmux.Spawn{Split: true, Window: live.Window, Layout: "round", Argv: argv}, tmux.ErrName},
+		"one argument":         {tmux.Spawn{Session: "one", New: true, Argv: argv[:1]}, tmux.ErrName},
+		"a NUL byte":           {tmux.Spawn{Session: "nul", New: true, Argv: []string{"echo", "a\x00b"}}, tmux.ErrName},
+		"a split of a new one": {tmux.Spawn{Session: "two", New: true, Split: true, Window: "@0", Argv: argv}, tmux.ErrName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if p, err := s.Spawn(t.Context(), c.spawn); !errors.Is(err, c.want) {
