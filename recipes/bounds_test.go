@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // write puts a recipe into a folder of its own.
@@ -116,6 +117,30 @@ func TestErrorsEnd(t *testing.T) {
 	}
 	if last := errs[len(errs)-1].Msg; !strings.HasSuffix(last, "more errors from here on") {
 		t.Error(last)
+	}
+}
+
+// Large files that are wrong everywhere end soon too: nothing is searched for each
+// of their errors. (With the searches each of these takes minutes.)
+func TestWrongEverywhere(t *testing.T) {
+	var names, depends, vars, engines strings.Builder
+	for i := range 9000 {
+		fmt.Fprintf(&names, "  task-with-a-name-%d: {command: x}\n", i)
+		fmt.Fprintf(&depends, "tusk-with-a-nome-%d, ", i)
+		fmt.Fprintf(&vars, "  variable_with_a_name_%d: x\n", i)
+		fmt.Fprintf(&engines, "  e%d: {engine: vllm-%d, args: [\"${varioble_with_a_nome_%d}\"]}\n", i, i, i)
+	}
+	for _, text := range []string{
+		"servers:\n" + names.String() + "  last: {command: x, depends_on: [" + depends.String() + "]}\n",
+		"vars:\n" + vars.String() + "servers:\n" + engines.String(),
+	} {
+		start := time.Now()
+		if _, err := Load(write(t, text), testOptions); err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("took %v", took)
+		}
 	}
 }
 

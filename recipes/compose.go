@@ -208,6 +208,9 @@ func (l *loader) extend(root, tasks, task *node, r *rule, open []string) *node {
 }
 
 func (l *loader) hintTemplate(root, tasks *node, name string) string {
+	if l.errs.enough() {
+		return ""
+	}
 	var names []string
 	for _, m := range []*node{root.any("templates"), tasks} {
 		if m == nil {

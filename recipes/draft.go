@@ -109,16 +109,22 @@ func (l *loader) findEngine(d *draft, name string) *engine {
 	case err != nil:
 		l.errs.add(n, "", "engine %s: %v", name, err)
 	case e == nil:
-		all := l.engines.names()
-		hint := "there are: " + strings.Join(all, ", ")
-		if near := nearest(name, all); near != "" {
-			hint = fmt.Sprintf("did you mean %s?", near)
-		}
-		l.errs.add(n, hint, "there is no engine %s", n.quoted())
+		l.errs.add(n, l.hintEngine(name), "there is no engine %s", n.quoted())
 	case e.text("kind", "server") != d.kind && e.tree != nil:
 		l.errs.add(n, "put it under "+e.text("kind", "server")+"s", "%s is an engine for %ss", name, e.text("kind", "server"))
 	}
 	return e
+}
+
+func (l *loader) hintEngine(name string) string {
+	if l.errs.enough() {
+		return ""
+	}
+	all := l.engines.names()
+	if near := nearest(name, all); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return "there are: " + strings.Join(all, ", ")
 }
 
 // plain is the scope without the task's own names.

@@ -65,6 +65,10 @@ func (l *list) at(s *source, line, col int, msg, hint string) *Error {
 	return &full
 }
 
+// enough reports whether more errors will not be shown, so that hints for them
+// need not be looked for.
+func (l *list) enough() bool { return len(l.errs) >= maxErrors }
+
 // add reports what is wrong at a value of the file.
 func (l *list) add(n *node, hint, format string, args ...any) {
 	n.bad = true

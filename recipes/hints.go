@@ -166,7 +166,8 @@ func words(common map[string]string, more map[string]string) map[string]string {
 
 // nearest is the word that was probably meant; "" if none is near enough.
 func nearest(s string, among []string) string {
-	if len(s) > 60 {
+	const longest, most = 60, 1000 // beyond these a hint is not worth its search
+	if len(s) > longest || len(among) > most {
 		return ""
 	}
 	best, least := "", 1+max(1, len(s)/3)

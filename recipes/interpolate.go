@@ -173,7 +173,10 @@ func escapeLate(s string) string {
 }
 
 // missing is a variable that nothing defines.
-type missing struct{ expr, name, msg, hint string }
+type missing struct {
+	expr, msg string
+	hint      func() string // nil: none
+}
 
 // expand fills in the variables of a text. What is missing is reported through
 // miss, once for each place.
@@ -202,23 +205,27 @@ func (s *scope) reference(p part, miss func(missing)) string {
 	case p.op == ":-" || p.op == "-":
 		return s.expand(p.rest, miss)
 	}
-	m := missing{expr: p.expr, name: p.name, msg: why}
+	m := missing{expr: p.expr, msg: why}
 	if why == "" {
-		m.msg, m.hint = s.explain(p)
+		m.msg, m.hint = absent(p), func() string { return s.hint(p) }
 	}
 	miss(m)
 	return ""
 }
 
-func (s *scope) explain(p part) (msg, hint string) {
-	msg = fmt.Sprintf("no variable %q, neither in vars nor in the environment", p.name)
+func absent(p part) string {
+	msg := fmt.Sprintf("no variable %q, neither in vars nor in the environment", p.name)
 	if p.op != "" {
 		msg += ": " + p.told
 	}
+	return msg
+}
+
+func (s *scope) hint(p part) string {
 	if near := nearest(p.name, s.names()); near != "" {
-		return msg, fmt.Sprintf("did you mean ${%s}?", near)
+		return fmt.Sprintf("did you mean ${%s}?", near)
 	}
-	return msg, fmt.Sprintf("add it to vars, set it, or give a default: ${%s:-…}", p.name)
+	return fmt.Sprintf("add it to vars, set it, or give a default: ${%s:-…}", p.name)
 }
 
 // variables are the vars of a recipe, filled in when first asked for.
@@ -279,7 +286,13 @@ func (l *loader) badReference(n *node, err error) {
 }
 
 func (l *loader) missing(n *node) func(missing) {
-	return func(m missing) { l.inside(n, m.expr, m.msg, m.hint) }
+	return func(m missing) {
+		hint := ""
+		if m.hint != nil && !l.errs.enough() {
+			hint = m.hint()
+		}
+		l.inside(n, m.expr, m.msg, hint)
+	}
 }
 
 // bounded reports a value that its variables made too large.

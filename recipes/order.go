@@ -63,6 +63,9 @@ func never(kind, condition string) string {
 }
 
 func (l *loader) hintTask(name string) string {
+	if l.errs.enough() {
+		return ""
+	}
 	var names []string
 	for _, d := range l.order {
 		names = append(names, d.name)

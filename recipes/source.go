@@ -30,7 +30,7 @@ type source struct {
 }
 
 func newSource(name, dir string, text []byte) *source {
-	return &source{name: name, dir: dir, lines: strings.Split(string(text), "\n")}
+	return &source{name: name, dir: dir, lines: splitLines(string(text))}
 }
 
 // readSource reads a file, bounded, and the folder that it stands in.
@@ -56,8 +56,13 @@ func (s *source) line(n int) string {
 	if n < 1 || n > len(s.lines) {
 		return ""
 	}
-	return strings.TrimRight(s.lines[n-1], "\r")
+	return s.lines[n-1]
 }
+
+// lineEnds are what the parser takes for the end of a line: YAML 1.1, section 4.2.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+func splitLines(text string) []string { return strings.Split(lineEnds.Replace(text), "\n") }
 
 // parse turns the text of a file into its tree; nil if there is none, and then
 // errs says why.
@@ -111,19 +116,16 @@ func (s *source) readable(text []byte, errs *list) bool {
 }
 
 func firstInvalid(text []byte) (line, col int) {
-	line, col = 1, 1
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
+	at := 0
+	for at < len(text) {
+		r, size := utf8.DecodeRune(text[at:])
 		if r == utf8.RuneError && size == 1 {
 			break
 		}
-		col++
-		if r == '\n' {
-			line, col = line+1, 1
-		}
-		text = text[size:]
+		at += size
 	}
-	return line, col
+	lines := splitLines(string(text[:at]))
+	return len(lines), utf8.RuneCountInString(lines[len(lines)-1]) + 1
 }
 
 // decode guards against a parser that panics on hostile text: it takes the text
@@ -190,8 +192,8 @@ func position(text []byte, end int) (line, col int) {
 	if len(head) == 0 {
 		return 1, 1
 	}
-	at := bytes.LastIndexByte(head, '\n') + 1
-	return bytes.Count(head, []byte("\n")) + 1, max(1, utf8.RuneCount(head[at:]))
+	lines := splitLines(string(head))
+	return len(lines), max(1, utf8.RuneCountInString(lines[len(lines)-1]))
 }
 
 // leadingTab is the column of a tab in the indentation; 0 if there is none.
