@@ -186,11 +186,12 @@ func (l *loader) extended(root, tasks *node, r *rule) *node {
 }
 
 func (l *loader) extend(root, tasks, task *node, r *rule, open []string) *node {
-	if task.form != mapping || !task.has("extends") {
-		return task
+	n := task.any("extends")
+	if task.form != mapping || n == nil || n.form&(text|sequence) == 0 {
+		return task // the walk reports what it cannot be
 	}
 	var base *node
-	for _, n := range task.any("extends").texts() {
+	for _, n := range n.texts() {
 		from := root.any("templates").get(n.raw)
 		if from == nil {
 			from = tasks.get(n.raw)

@@ -49,6 +49,9 @@ func (l *loader) prepare(d *draft, s *scope) {
 	if i := d.node.replica; i > 0 {
 		d.scope.own["replica"], d.scope.own["index"] = strconv.Itoa(i), strconv.Itoa(i-1)
 	}
+	if l.vars.nodes["hob"] == nil {
+		d.scope.own["hob"] = l.opts.self()
+	}
 	for _, key := range []string{"model", "host"} {
 		if v := say(key, ""); v != "" {
 			d.scope.own[key] = v

@@ -1,9 +1,9 @@
 package recipes
 
-// rehearsed reports whether the pilot stands in for the task's engine. What runs
-// by a command of its own runs as it is.
+// rehearsed reports whether something stands in for the task: the pilot for its
+// engine, or what it says itself. All else runs as it is.
 func (l *loader) rehearsed(d *draft) bool {
-	return l.opts.Rehearse && d.engine != nil && d.engine.name != pilotEngine
+	return l.opts.Rehearse && (d.node.has("rehearse") || d.engine != nil && d.engine.name != pilotEngine)
 }
 
 const pilotEngine = "pilot"

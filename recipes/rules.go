@@ -18,7 +18,8 @@ type rule struct {
 	forms    form
 	words    []string           // the only texts there are
 	check    func(string) error // of a scalar, with its variables filled in
-	pattern  string             // the same for the schema, roughly
+	pattern  string             // of a text, for the schema: no stricter than check
+	min, max int                // of a number, for the schema
 	item     *rule              // of a sequence
 	keys     []key              // of a mapping with keys of ours
 	each     *rule              // of a mapping with names of the person's own
@@ -60,19 +61,19 @@ var (
 )
 
 var (
-	anyText   = &rule{says: "text", forms: text, check: notEmpty}
+	anyText   = &rule{says: "text", forms: text, check: notEmpty, pattern: `\S`}
 	word      = &rule{says: "text or a number", forms: scalars}
 	words_    = &rule{says: "a list of words", forms: sequence, item: word}
 	yesNo     = &rule{says: "true or false", forms: boolean}
-	taskRef   = &rule{says: "the name of a task", forms: text, check: validName}
-	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9.]+(ms|s|m|h))+$`}
-	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9.]+ ?[KMGTkmgt]?i?[Bb]?$`}
-	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount}
-	positive  = &rule{says: "a number, 1 or more", forms: integer, check: validPositive}
+	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: taskName.String()}
+	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$|^0$`}
+	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9][0-9., ]*[A-Za-z]*$`}
+	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount, max: 1_000_000}
+	positive  = &rule{says: "a number, 1 or more", forms: integer, check: validPositive, min: 1, max: 1_000_000}
 	expr      = &rule{says: "a regular expression", forms: text, check: validRegexp}
 	httpPath  = &rule{says: "a path that begins with /", forms: text, check: validPath, pattern: `^/`}
-	dirRule   = &rule{says: "a folder", forms: text, check: notEmpty}
-	modelRule = &rule{says: "the name or path of a model", forms: text, check: notEmpty, plain: true}
+	dirRule   = &rule{says: "a folder", forms: text, check: notEmpty, pattern: `\S`}
+	modelRule = &rule{says: "the name or path of a model", forms: text, check: notEmpty, pattern: `\S`, plain: true}
 )
 
 func notEmpty(s string) error {

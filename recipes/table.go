@@ -18,12 +18,12 @@ var envValue = &rule{says: "text or a number", forms: scalars, secret: true}
 
 var envFileRule = &rule{says: "a file, or a list of files", forms: text | sequence, item: anyText, check: notEmpty}
 
-var portRule = &rule{says: "a number from 1 to 65535, or auto", forms: integer | text, check: validPort, words: []string{"auto"}, plain: true}
+var portRule = &rule{says: "a number from 1 to 65535, or auto", forms: integer | text, check: validPort, pattern: `^(auto|[0-9]+)$`, min: 1, max: 65535, plain: true}
 
 var gpusRule = &rule{
 	says:  "GPU numbers like [0, 1], or all, none, auto, or {auto: {memory: 18GiB}}",
-	forms: sequence | integer | text | mapping, check: validGPUs, words: []string{"all", "none", "auto"},
-	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU},
+	forms: sequence | integer | text | mapping, check: validGPUs, pattern: `^(all|none|auto|[0-9GM][0-9A-Za-z/, -]*)$`, max: 999,
+	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU, pattern: gpuWord.String(), max: 999},
 	keys: []key{{"auto", &rule{
 		says: "a mapping, like {memory: 18GiB}", forms: mapping, keys: []key{
 			{"memory", size, "free memory that each must have", "needs: {gpu_memory: …}"},
@@ -32,9 +32,9 @@ var gpusRule = &rule{
 	}, "GPUs are chosen when the task starts", ""}},
 }
 
-var groupsRule = &rule{says: "a list of names", forms: sequence, item: &rule{says: "a name like chat", forms: text, check: validName}}
+var groupsRule = &rule{says: "a list of names", forms: sequence, item: &rule{says: "a name like chat", forms: text, check: validName, pattern: taskName.String()}}
 
-var extendsRule = &rule{says: "the name of a template or task, or a list of them", forms: text | sequence, item: taskRef, check: validName}
+var extendsRule = &rule{says: "the name of a template or task, or a list of them", forms: text | sequence, item: taskRef, check: validName, pattern: taskName.String()}
 
 var readyRule = &rule{
 	says: "a mapping, like {http: /health}", forms: mapping,
@@ -110,14 +110,14 @@ var layoutRule = &rule{
 		says: "a window, like {window: main, panes: [chat]}", forms: mapping, foreign: windowWords,
 		keys: []key{
 			{"window", &rule{says: "a name", forms: text, check: notEmpty}, "its name", ""},
-			{"split", &rule{says: "a tmux layout", forms: text, words: splits}, "how its panes share it", "tiled"},
+			{"split", &rule{says: "a tmux layout, like main-vertical", forms: text, words: splits}, "how its panes share it", "tiled"},
 			{"panes", &rule{says: "a list of tasks", forms: sequence, item: taskRef}, "the tasks in it", ""},
 			{"focus", taskRef, "the pane that has the cursor", "the first"},
 		},
 	},
 }
 
-var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, plain: true}
+var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, pattern: taskName.String(), plain: true}
 
 // What each kind of task may say. The order is the order of the reference.
 var (
@@ -127,7 +127,7 @@ var (
 	keyArgs    = key{"args", words_, "more arguments, after the command", ""}
 	keyShell   = key{"shell", yesNo, "run the command's text by /bin/sh", "false"}
 	keyPort    = key{"port", portRule, "a number, or auto: a free one at the start; ${port} in command, args, env and exec", "the engine's"}
-	keyHost    = key{"host", &rule{says: "a host name or address", forms: text, check: validHost, plain: true}, "the address that an engine listens on", "127.0.0.1"}
+	keyHost    = key{"host", &rule{says: "a host name or address", forms: text, check: validHost, pattern: `^[^ \t\r\n/]+$`, plain: true}, "the address that an engine listens on", "127.0.0.1"}
 	keyGPUs    = key{"gpus", gpusRule, "the GPUs that the task sees, numbered as nvidia-smi does", "as the caller's"}
 	keyDir     = key{"dir", dirRule, "the folder to run in", "the recipe's folder"}
 	keyEnv     = key{"env", envRule, "environment variables; their values are never shown", ""}
@@ -139,7 +139,8 @@ var (
 	keyDepends = key{"depends_on", dependsRule, "tasks that must be ready (servers), completed (jobs) or started before", ""}
 	keyExtends = key{"extends", extendsRule, "templates or tasks whose keys it takes over; its own win", ""}
 	keyGroups  = key{"groups", groupsRule, "names under which it can be started together with others", ""}
-	keyReplica = key{"replicas", &rule{says: "a number from 1 to 64", forms: integer, check: validReplicas}, "so many of it, NAME-1, NAME-2, …; a numbered port counts up; ${replica} counts from 1, ${index} from 0", "1"}
+	keyReplica = key{"replicas", &rule{says: "a number from 1 to 64", forms: integer, check: validReplicas, min: 1, max: maxReplicas}, "so many of it, NAME-1, NAME-2, …; a numbered port counts up; ${replica} counts from 1, ${index} from 0", "1"}
+	keyTryout  = key{"rehearse", commandRule, "what runs instead when the recipe is rehearsed; an engine needs none", "engines: the pilot, others: as they are"}
 	keyNeeds   = key{"needs", needsRule, "what the host must have", "the engine's"}
 )
 
@@ -147,14 +148,14 @@ var serverRule = &rule{
 	says: "a mapping, like {engine: vllm, model: NAME}", forms: mapping,
 	foreign: words(taskWords, map[string]string{"retries": "restart: {policy: on-failure, max: …}"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyHost, keyPort, keyGPUs, keyDir,
-		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds, keyExtends, keyGroups, keyReplica},
+		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds, keyTryout, keyExtends, keyGroups, keyReplica},
 }
 
 var jobRule = &rule{
 	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping,
 	foreign: words(taskWords, map[string]string{"restart": "retries"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyRetries,
-		keyDepends, keyNeeds, keyExtends, keyGroups},
+		keyDepends, keyNeeds, keyTryout, keyExtends, keyGroups},
 }
 
 var shellRule = &rule{
@@ -212,7 +213,7 @@ var varsRule = &rule{
 var topRule = &rule{
 	says: "a mapping with servers, jobs or shells", forms: mapping, foreign: topWords,
 	keys: []key{
-		{"name", &rule{says: "a name like my-chat", forms: text, check: validName}, "the name of the run", "the file's, or for hob.yaml the folder's"},
+		{"name", &rule{says: "a name like my-chat", forms: text, check: validName, pattern: taskName.String()}, "the name of the run", "the file's, or for hob.yaml the folder's"},
 		{"vars", varsRule, "texts for ${name}; what is not here comes from the environment", ""},
 		{"include", &rule{says: "a file, or a list of files", forms: text | sequence, item: anyText, check: notEmpty, raw: true}, "recipes that this one is laid over", ""},
 		{"servers", serversRule, "tasks that answer until they are stopped", ""},

@@ -35,7 +35,9 @@ func (l *loader) finish(d *draft) {
 	}
 	t.Dir = l.path(d.node.get("dir"), d.node.src.dir)
 	l.command(d)
-	if l.rehearsed(d) {
+	if instead := l.words(d.node.get("rehearse"), d.scope); l.rehearsed(d) && instead != nil {
+		t.Command = instead
+	} else if l.rehearsed(d) {
 		t.Command = l.rehearsal(d)
 	}
 	l.gpus(d)
@@ -92,13 +94,8 @@ func (l *loader) command(d *draft) {
 		t.Command = l.engineCommand(d)
 	case own == nil && d.kind == "shell":
 		t.Command = []string{l.loginShell()}
-	case own == nil:
-	case own.form == sequence:
-		if t.Command = own.words(); len(t.Command) == 0 {
-			l.errs.add(own, "", "the command is empty")
-		}
 	default:
-		t.Command = l.split(own, d.scope)
+		t.Command = l.words(own, d.scope)
 	}
 	if len(t.Command) > 0 {
 		t.Command = append(t.Command, d.node.get("args").words()...)
@@ -155,6 +152,19 @@ func (l *loader) loginShell() string {
 		return sh
 	}
 	return "/bin/sh"
+}
+
+// words are those of a command: a list as it is, a text split; nil for none.
+func (l *loader) words(n *node, s *scope) []string {
+	switch {
+	case n == nil:
+		return nil
+	case n.form != sequence:
+		return l.split(n, s)
+	case len(n.items) == 0:
+		l.errs.add(n, "", "the command is empty")
+	}
+	return n.words()
 }
 
 // split takes a command's text apart as a POSIX shell does. Variables are filled

@@ -1,0 +1,155 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+func compiled(t *testing.T, text []byte) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("hob.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("hob.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func decoded(t *testing.T, text []byte) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// What Load takes, the schema takes: else an editor would mark what is right.
+func TestSchemaTakesWhatIsRight(t *testing.T) {
+	for pattern, s := range map[string]*jsonschema.Schema{
+		"testdata/right/*.yaml": compiled(t, Schema()), "gallery/*.yaml": compiled(t, Schema()),
+		"testdata/right/parts/*.yaml": compiled(t, Schema()), "../examples/*/hob.yaml": compiled(t, Schema()),
+		"engines/*.yaml": compiled(t, EngineSchema()),
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 && !strings.HasPrefix(pattern, "..") {
+			t.Fatalf("no files in %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Validate(decoded(t, text)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// samples are a value of each form, as YAML.
+var samples = map[form]string{
+	text: "Not-A-Word", integer: "-77", float: "1.5", boolean: "true", null: "~", sequence: "[[]]", mapping: "{A b: {}}",
+}
+
+// fits are keys whose rule takes such a text.
+func fits(r *rule, f form, value string) bool {
+	if r.forms&f == 0 {
+		return false
+	}
+	if f == sequence || f == mapping {
+		return false // the samples are wrong within
+	}
+	if len(r.words) > 0 && r.check == nil {
+		return false
+	}
+	return r.check == nil || r.check(value) == nil
+}
+
+// At every key of the language every wrong type is refused: by Load at the value,
+// and by the schema.
+func TestWrongTypesAtEveryKey(t *testing.T) {
+	s := compiled(t, Schema())
+	tasks := map[string]*rule{"servers": serverRule, "jobs": jobRule, "shells": shellRule}
+	for section, r := range tasks {
+		for _, k := range r.keys {
+			wrongTypes(t, s, k, fmt.Sprintf("%s: {a: {%s: %%s}}", section, k.name))
+			for _, sub := range k.rule.keys {
+				wrongTypes(t, s, sub, fmt.Sprintf("%s: {a: {%s: {%s: %%s}}}", section, k.name, sub.name))
+			}
+		}
+	}
+	for _, k := range topRule.keys {
+		wrongTypes(t, s, k, k.name+": %s")
+	}
+	for _, k := range layoutRule.item.keys {
+		wrongTypes(t, s, k, fmt.Sprintf("layout: [{%s: %%s}]", k.name))
+	}
+}
+
+func wrongTypes(t *testing.T, s *jsonschema.Schema, k key, format string) {
+	t.Helper()
+	for f, value := range samples {
+		if fits(k.rule, f, value) {
+			continue
+		}
+		text := fmt.Sprintf(format, value)
+		column := strings.Index(format, "%s") + 1
+		if !reportedAt(t, text, column, f, k.rule) {
+			t.Errorf("%s: nothing reported at column %d", text, column)
+		}
+		if err := s.Validate(decoded(t, []byte(text))); err == nil {
+			t.Errorf("%s: the schema takes it", text)
+		}
+	}
+}
+
+// reportedAt reports whether an error points at the value or, where the value has
+// a right form, into it.
+func reportedAt(t *testing.T, text string, column int, f form, r *rule) bool {
+	_, err := load(newSource("x", "/", []byte(text)), []byte(text), "x", testOptions)
+	var errs Errors
+	if !errors.As(err, &errs) {
+		t.Errorf("%s: %v", text, err)
+	}
+	for _, e := range errs {
+		inside := (f == sequence || f == mapping) && r.forms&f != 0 && e.Column > column
+		if e.Line == 1 && (e.Column == column || inside) {
+			return true
+		}
+	}
+	return false
+}
+
+// What is wrong by its structure, the schema refuses too.
+func TestSchemaRefusesWhatIsWrong(t *testing.T) {
+	s := compiled(t, Schema())
+	for _, name := range []string{"keys", "types", "values", "many", "list", "text"} {
+		text, err := os.ReadFile("testdata/wrong/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := yaml.Unmarshal(text, &v); err != nil {
+			continue // it has duplicate keys, which no schema sees
+		}
+		if err := s.Validate(v); err == nil {
+			t.Errorf("%s: the schema takes it", name)
+		}
+	}
+}
