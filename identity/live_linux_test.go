@@ -45,6 +45,10 @@ func TestRecordVerifySignalWait(t *testing.T) {
 		t.Fatalf("a fresh record: %+v", f)
 	}
 	defer again.Close()
+	eventually(t, "its row has its arguments", func() bool { // they come late in an exec
+		p, err := again.Read(WantArgs)
+		return err == nil && len(p.Args) == 2
+	})
 	row, err := again.Read(WantArgs | WantUser | WantPidfs | WantCgroup | WantEnviron | WantCwd | WantSignals | WantWchan | WantStarted)
 	if err != nil || row.PPID != os.Getpid() || !slices.Equal(row.Args, []string{"sleep", "600"}) || row.Missing != 0 {
 		t.Fatalf("row %+v, %v", row, err)

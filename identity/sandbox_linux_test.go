@@ -96,10 +96,10 @@ func seccompUnpinned(o *observer, errno unix.Errno) {
 	if f := expect(o, o, "our own", h.Ref(), Owned, "8"); !f.Unpinned {
 		o.Errorf("not marked unpinned: %+v", f)
 	}
-	row, err := h.Read(WantArgs)
-	if err != nil || row.PPID != os.Getpid() || len(row.Args) != 2 {
-		o.Errorf("row %+v, %v", row, err)
-	}
+	eventually(o, "its row has its arguments", func() bool { // they come late in an exec
+		row, err := h.Read(WantArgs)
+		return err == nil && row.PPID == os.Getpid() && len(row.Args) == 2
+	})
 	o.must("wait with a deadline", o.Wait(bg, []Handle{h}, time.Now().Add(5*time.Millisecond)))
 	o.must("signal", h.Signal(syscall.SIGTERM))
 	o.must("wait", o.Wait(bg, []Handle{h}, time.Now().Add(patience)))
