@@ -110,7 +110,7 @@ func bootTime() (int64, error) {
 // finish adds what does not come with the row.
 func finish(p *Process, start, boot int64, want Field) {
 	if start != 0 {
-		p.Start = token(layout.source, uint64(start-startOffset(boot)))
+		p.Start = startToken(layout.source, uint64(start-startOffset(boot)))
 		p.Started = time.UnixMicro(start)
 	}
 	if layout.sid < 0 {

@@ -132,7 +132,7 @@ func addTimes(h windows.Handle, p *Process) error {
 	if err := windows.GetProcessTimes(h, &created, &exited, &kernel, &user); err != nil {
 		return err
 	}
-	p.Start = token("windows", uint64(created.HighDateTime)<<32|uint64(created.LowDateTime))
+	p.Start = startToken("windows", uint64(created.HighDateTime)<<32|uint64(created.LowDateTime))
 	p.Started = time.Unix(0, created.Nanoseconds())
 	return nil
 }

@@ -23,7 +23,7 @@ func OpenPidfd(h Host, pid, fd int) (Handle, error) {
 // absentProcess reports whether a look found that no process has the number.
 func absentProcess(err error) bool { return errors.Is(err, ErrGone) }
 
-// token spells a start token.
-func token(source string, n uint64) Token {
+// startToken spells a start token.
+func startToken(source string, n uint64) Token {
 	return Token(source + ":" + strconv.FormatUint(n, 10))
 }

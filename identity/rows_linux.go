@@ -74,7 +74,7 @@ func readRow(dir string, pid int, want Field) (p Process, err error) {
 			err = errMalformed
 		}
 		if err == nil {
-			p = s.process(string(s.comm), token("linux", s.start))
+			p = s.process(string(s.comm), startToken("linux", s.start))
 		}
 		return err
 	})

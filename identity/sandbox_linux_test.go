@@ -82,7 +82,7 @@ func seccompUnpinned(o *observer, errno unix.Errno) {
 		o.Errorf("facts %+v", f)
 	}
 	other := byToken(o.refs["stranger"])
-	other.Start = token("linux", tokenNumber(other.Start)+1)
+	other.Start = startToken("linux", tokenNumber(other.Start)+1)
 	expect(o, o, "another token", other, Foreign, "8")
 	inodeOnly := o.refs["stranger"]
 	inodeOnly.Start = ""

@@ -212,7 +212,7 @@ func TestForgedTokenIsForeign(t *testing.T) {
 	other.PIDFS = ptr(*ref.PIDFS + 1)
 	expect(t, host, "inode", other, Foreign, "9")
 	other = byToken(ref)
-	other.Start = token("linux", tokenNumber(ref.Start)+1)
+	other.Start = startToken("linux", tokenNumber(ref.Start)+1)
 	expect(t, host, "token", other, Foreign, "10")
 	if !lives(s.pid) {
 		t.Error("it is dead")
