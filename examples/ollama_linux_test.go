@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"hob/identity"
 )
 
 // installOllama puts a real Ollama first in the kitchen's PATH. It is built once
@@ -50,11 +52,15 @@ func (k *kitchen) serveOllama() ollama {
 // killServer ends the server hard. Its runner must survive that, or the test shows nothing.
 func (k *kitchen) killServer(o ollama) {
 	k.t.Helper()
-	server, err := os.FindProcess(o.server)
+	host, err := identity.Local()
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	defer server.Release()
+	server, err := host.Open(o.server)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer server.Close()
 	if got := k.task("ollama"); got.PID == nil || *got.PID != o.server { // looked at under the pin
 		k.t.Fatalf("the server is not pid %d any more: %+v", o.server, got)
 	}

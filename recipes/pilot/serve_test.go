@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"hob/identity"
 )
 
 // get is the status of a GET; 0 when nobody answers.
@@ -265,19 +268,23 @@ func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
 	}
 }
 
-// endStray ends a process that this test's pilot left: pinned by FindProcess,
-// and looked at once more under the pin.
+// endStray ends a process that this test's pilot left: pinned, and looked at once
+// more under the pin.
 func endStray(t *testing.T, p process) {
 	t.Helper()
-	stray, err := os.FindProcess(p.pid)
+	host, err := identity.Local()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stray.Release()
+	stray, err := host.Open(p.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stray.Close()
 	if now, ok := look(p.pid); !ok || now.title != p.title {
 		t.Fatalf("%s has ended; pid %d is %q now", p.title, p.pid, now.title)
 	}
-	if err := stray.Kill(); err != nil {
+	if err := stray.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }
