@@ -20,8 +20,8 @@ func (l *loader) env(d *draft) {
 		t.setAll(l.filled(d.engine.tree.get("env"), d.own))
 	}
 	t.setGPUs(d.engine)
-	for _, file := range d.node.get("env_file").files() {
-		l.envFile(t, file)
+	for _, file := range d.node.get("env_file").texts() {
+		l.envFile(d, file)
 	}
 	t.setAll(d.node.get("env"))
 	t.EnvNames = []string{}
@@ -48,24 +48,16 @@ func (t *Task) setAll(n *node) {
 	}
 }
 
-// files are the scalars of a text or a list of texts.
-func (n *node) files() []*node {
-	if n == nil || n.form != sequence {
-		if n == nil {
-			return nil
-		}
-		return []*node{n}
-	}
-	return n.items
-}
-
 // envFile reads NAME=value lines. The file's values are taken as they are.
-func (l *loader) envFile(t *Task, n *node) {
+func (l *loader) envFile(d *draft, n *node) {
 	if n.bad {
 		return
 	}
 	file := l.path(n, n.src.dir)
 	text, err := readEnvFile(file)
+	if errors.Is(err, fs.ErrNotExist) && l.rehearsed(d) {
+		return // as its folder, it is on the machine that is rehearsed for
+	}
 	if err != nil {
 		l.errs.add(n, "the path starts from the recipe's folder", "env_file %s: %v", n.quoted(), err)
 		return
@@ -86,7 +78,7 @@ func (l *loader) envFile(t *Task, n *node) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		t.set(name, escapeLate(vars[name]))
+		d.task.set(name, escapeLate(vars[name]))
 	}
 }
 

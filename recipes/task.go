@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,7 +34,9 @@ func (l *loader) finish(d *draft) {
 	if t.Host = d.node.get("host").str(); d.engine != nil {
 		t.Host = d.own.own["host"]
 	}
-	t.Dir = l.path(d.node.get("dir"), d.node.src.dir)
+	if t.Dir = l.path(d.node.get("dir"), d.node.src.dir); l.rehearsed(d) && !isDir(t.Dir) {
+		t.Dir = d.node.src.dir // it is on the machine that is rehearsed for
+	}
 	l.command(d)
 	if instead := l.words(d.node.get("rehearse"), d.scope); l.rehearsed(d) && instead != nil {
 		t.Command = instead
@@ -49,6 +52,11 @@ func (l *loader) finish(d *draft) {
 		t.Needs = needs(l.fact(d, "needs", needsRule))
 	}
 	l.checkTask(d)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // fact is what the task says about something, laid over what its engine says.
