@@ -196,7 +196,8 @@
 //	members.fate            what became of it
 //	members.ended_at        when it ended
 //	members.detached        adopted by the keeper, in another session than the command's
-//	members.boundary        why it and all below it are left alone
+//	members.boundary        a tmux server or another hob's keeper, or below one: never signalled
+//	members.spare           stop.spare names it, or something above it: left alone
 //	members.note            what else there is to say of it
 //	notes                   what could not be seen
 //
@@ -223,6 +224,10 @@
 //	members.fate           what became of it
 //	members.gpu_bytes      GPU memory that it held
 //	members.note           what else there is to say of it
+//	members.sent           the signals, with the time of each
+//	members.sent.signal    name of the signal
+//	members.sent.at        when it was sent
+//	members.ended_at       when its end was seen
 //	lookalikes             processes that look like the task's; none was signalled
 //	lookalikes.pid         process id
 //	lookalikes.start       start token

@@ -88,6 +88,9 @@ func jsonFields(t *testing.T, typ reflect.Type, prefix string, into map[string]b
 		return
 	}
 	for f := range typ.Fields() {
+		if !f.IsExported() {
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
 			t.Errorf("%s.%s has no JSON name", typ, f.Name)

@@ -1,8 +1,183 @@
 package tasks
 
-import "hob/identity"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"hob/identity"
+	"hob/identity/child"
+	"hob/sweep"
+)
+
+// KeeperProtocol is the version of what a keeper understands, in keeper.json.
+const KeeperProtocol = 1
+
+// Exit codes of a keeper that starts nothing; else it exits as its command did.
+const (
+	keeperFailed     = 1
+	keeperUsage      = 2
+	keeperUnverified = 4
+	keeperRefused    = 5
+)
+
+// keeper is the first process of a pane and the parent of the task's command.
+// One goroutine, loop, owns all of it; others hand it what happened as
+// functions through inbox.
+type keeper struct {
+	h       identity.Host
+	run     *RunDir
+	dir     *TaskDir
+	home    string
+	spec    Spec
+	self    identity.Ref
+	tmux    *identity.Ref // hob's tmux server, as the run records it
+	reaper  *child.Reaper
+	signals *signals
+	inbox   chan func()
+	term    *terminal
+
+	rec     Keeper        // keeper.json
+	written Keeper        // as it was last written
+	writeAt time.Time     // when it may be written again; zero: it is as it should be
+	capture sweep.Capture // the rolling one
+	behind  bool          // capture.json lacks some of it
+	walk    time.Duration // how long the last walk took
+	lookAt  time.Time     // when the next is due
+	sizeAt  time.Time     // when memory is measured again
+	said    map[string]int
+
+	task     Task      // task.json as last read; zero when it cannot be read
+	wroteAt  time.Time // when this keeper last wrote task.json
+	disowned bool      // the records belong to another start now: write nothing
+	life     life
+	fails    int // ends in a row, without a life that was long enough
+	lock     lockState
+	unlock   Unlock
+	want     string // reason of a stop that is asked for, "" for none
+	stopping bool
+	stopped  bool      // a stop of our own has run from its first step
+	spared   bool      // all that the last stop left alive is left alone on purpose
+	giveUpAt time.Time // when waiting for the lock is over; zero: never
+	ready    readiness
+	done     bool
+}
+
+// life is one start of the command.
+type life struct {
+	ref      *identity.Ref
+	pin      identity.Handle
+	began    time.Time
+	failed   error // why it could not be started
+	exit     *Exit // once it has ended
+	graceAt  time.Time
+	restart  restartPlan
+	reported bool // step 4 and what follows is done
+}
 
 // RunKeeper is `hob keeper SPEC`: the first process of a pane and the parent of
 // the task's command. spec is the path of spec.json in its task folder. It
 // returns the exit code of the keeper process.
-func RunKeeper(h identity.Host, spec, version string) int { panic("not written yet") }
+func RunKeeper(h identity.Host, spec, version string) int {
+	signals := catchSignals() // first: a HUP now would else end us without a word
+	economize()
+	k, err := newKeeper(h, spec, version)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hob:", err)
+		var no *refusal
+		if errors.As(err, &no) {
+			return no.code
+		}
+		return keeperFailed
+	}
+	k.signals = signals
+	return k.serve()
+}
+
+// economize keeps a process small that mostly waits: there is one in every pane.
+func economize() {
+	runtime.GOMAXPROCS(2)
+	debug.SetGCPercent(25)
+}
+
+// refusal is why a keeper starts nothing.
+type refusal struct {
+	code int
+	err  error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Errorf(format, args...)}
+}
+
+// newKeeper reads what is to be started and checks that it may be.
+func newKeeper(h identity.Host, path, version string) (*keeper, error) {
+	run, dir, err := taskOfSpec(path)
+	if err != nil {
+		return nil, refuse(keeperUsage, "%w", err)
+	}
+	spec, err := dir.ReadSpec()
+	if err != nil {
+		return nil, refuse(keeperUnverified, "%w", err)
+	}
+	k := &keeper{h: h, run: run, dir: dir, home: run.store.Home, spec: spec, said: map[string]int{},
+		reaper: child.NewReaper(), inbox: make(chan func(), 16)}
+	if err := k.admit(); err != nil {
+		return nil, err
+	}
+	me, err := h.Open(os.Getpid())
+	if err != nil {
+		return nil, k.unstarted(refuse(keeperUnverified, "the keeper cannot look at itself: %w", err))
+	}
+	defer me.Close()
+	k.self = me.Ref()
+	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
+	if r, err := run.Read(); err == nil {
+		k.tmux = r.Tmux.Server
+	}
+	return k, nil
+}
+
+// admit checks that this start is wanted, by its owner too.
+func (k *keeper) admit() error {
+	task, err := k.dir.ReadTask()
+	if err != nil {
+		return refuse(keeperUnverified, "%w", err)
+	}
+	k.task = task
+	if task.State != Starting || task.Nonce == "" || task.Nonce != k.spec.Nonce {
+		return refuse(keeperRefused, "%s/%s is %s and not to be started by this keeper; `hob up` starts it", k.spec.Run, k.spec.Task, task.State)
+	}
+	if old, err := k.dir.ReadKeeper(); err == nil && old.Nonce == k.spec.Nonce {
+		return refuse(keeperRefused, "%s/%s has a keeper already, pid %d", k.spec.Run, k.spec.Task, old.Keeper.PID)
+	} else if err != nil && !errors.Is(err, ErrNoRecord) {
+		return refuse(keeperUnverified, "%w", err)
+	}
+	if k.spec.Lifetime != Contained {
+		return nil
+	}
+	return k.admitOwner()
+}
+
+func (k *keeper) admitOwner() error {
+	if k.spec.Owner == nil {
+		return k.unstarted(refuse(keeperRefused, "%s/%s belongs to the hob that starts it, and the spec does not name that", k.spec.Run, k.spec.Task))
+	}
+	owner, f := k.h.Verify(*k.spec.Owner)
+	if owner == nil {
+		return k.unstarted(refuse(keeperRefused, "%s/%s belongs to the hob with pid %d, which is %s: %s", k.spec.Run, k.spec.Task, k.spec.Owner.PID, f.Verdict, f.Reason))
+	}
+	return owner.Close()
+}
+
+// unstarted writes down why the command was not started.
+func (k *keeper) unstarted(err error) error {
+	e := Exit{Nonce: k.spec.Nonce, Error: err.Error(), At: k.h.Now()}
+	return errors.Join(err, k.dir.WriteExit(e))
+}

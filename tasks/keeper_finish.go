@@ -1,0 +1,38 @@
+package tasks
+
+import (
+	"syscall"
+
+	"hob/identity"
+)
+
+// finish ends the keeper: the output is read to its end and on disk before the
+// record says that the tree is empty, since a stop may be waiting for just that.
+func (k *keeper) finish() int {
+	k.ready.end()
+	k.term.drain()
+	k.rec.Empty = k.reaper.Empty()
+	k.flush(k.h.Now())
+	if !sameKeeper(k.rec, k.written) {
+		k.complain("keeper.json", k.save(false))
+	}
+	k.release()
+	k.term.close()
+	return exitCode(k.life.exit)
+}
+
+// exitCode is the command's, as a shell would give it.
+func exitCode(e *Exit) int {
+	switch {
+	case e == nil:
+		return keeperFailed
+	case e.Code != nil:
+		return *e.Code
+	}
+	for n := range 65 {
+		if identity.SignalName(syscall.Signal(n)) == e.Signal {
+			return 128 + n
+		}
+	}
+	return keeperFailed
+}

@@ -1,0 +1,193 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"hob/identity"
+	"hob/tasks/probe"
+)
+
+// Bounds of readiness.
+const (
+	probeEvery      = 500 * time.Millisecond // before the first answer
+	watchEvery      = 10 * time.Second       // once it has answered
+	completeEvery   = time.Minute            // the same, where an attempt is real work
+	defaultDeadline = 5 * time.Minute        // to become ready
+	hardFactor      = 4                      // times the deadline, while something still moves
+	stillMoving     = 30 * time.Second       // since the log or the memory last moved
+	memoryStep      = 1 << 20                // bytes that count as a move
+	missesBefore    = 3                      // failed attempts in a row until what was ready is not: a busy server misses one
+)
+
+// readiness is what the keeper knows about whether its task answers. All but
+// probes belongs to the keeper's loop.
+type readiness struct {
+	at      time.Time // of the next attempt; zero: none is to be made
+	check   probe.Check
+	every   time.Duration
+	later   time.Duration // once it has answered
+	began   time.Time
+	soft    time.Time // the deadline
+	hard    time.Time
+	cancel  context.CancelFunc // of the attempt under way
+	life    int                // attempts of an earlier life are not listened to
+	misses  int
+	moved   time.Time
+	logged  int64
+	bytes   int64
+	waiting bool // an attempt is under way
+	probes  probeRuns
+}
+
+// begin looks out for a command that has just been started. Without anything to
+// ask, up is ready.
+func (r *readiness) begin(k *keeper, env []string) {
+	now := k.h.Now()
+	r.end()
+	check, err := checkOf(k.spec, env, k.runProbe)
+	switch {
+	case err != nil:
+		k.rec.ReadyNote = err.Error()
+		return
+	case check == nil:
+		k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt = true, true, &now
+		return
+	}
+	r.check, r.at, r.began, r.moved, r.misses = *check, now, now, now, 0
+	r.logged, r.bytes = k.term.log.arrived(), 0
+	r.every, r.later = paces(k.spec.Ready)
+	timeout := defaultDeadline
+	if k.spec.Ready != nil && k.spec.Ready.Timeout > 0 {
+		timeout = k.spec.Ready.Timeout
+	}
+	r.soft, r.hard = now.Add(timeout), now.Add(hardFactor*timeout)
+	k.rec.ReadyNote = "has not answered yet"
+	if check.Log != nil {
+		k.term.log.watch(check.Log.Match)
+	}
+}
+
+// checkOf turns the spec into a probe; nil means that up is ready.
+func checkOf(s Spec, env []string, run probe.Runner) (*probe.Check, error) {
+	if s.Ready == nil && s.Port == 0 {
+		return nil, nil
+	}
+	c := &probe.Check{Port: s.Port, Env: env, Dir: s.Dir}
+	if s.Ready == nil {
+		c.TCP = true
+		return c, nil
+	}
+	c.HTTP, c.TCP, c.Exec, c.Completion, c.Model = s.Ready.HTTP, s.Ready.TCP, s.Ready.Exec, s.Ready.Completion, s.Ready.Model
+	c.AnyOwner = s.Ready.Listener == "any"
+	c.Run = run
+	if s.Ready.Log != "" {
+		re, err := regexp.Compile(s.Ready.Log)
+		if err != nil {
+			return nil, fmt.Errorf("ready.log cannot be used: %w", err)
+		}
+		c.Log = re
+	}
+	return c, nil
+}
+
+// paces are the intervals before and after the first answer.
+func paces(r *Readiness) (every, later time.Duration) {
+	every, later = probeEvery, watchEvery
+	if r == nil {
+		return every, later
+	}
+	if r.Completion {
+		later = completeEvery
+	}
+	if r.Interval > 0 {
+		every = r.Interval
+	}
+	return every, max(every, later)
+}
+
+// end stops asking.
+func (r *readiness) end() {
+	r.at, r.waiting = time.Time{}, false
+	r.life++
+	if r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
+	}
+}
+
+// memory is told what the tree holds now.
+func (r *readiness) memory(bytes int64, now time.Time) {
+	if bytes-r.bytes >= memoryStep || r.bytes-bytes >= memoryStep {
+		r.bytes, r.moved = bytes, now
+	}
+}
+
+// tick makes the attempt that is due, beside the loop.
+func (r *readiness) tick(k *keeper, now time.Time) {
+	if r.at.IsZero() || r.waiting || now.Before(r.at) {
+		return
+	}
+	if n := k.term.log.arrived(); n != r.logged {
+		r.logged, r.moved = n, now
+	}
+	k.look(now) // the tree as it is now: a new worker may be the one that listens
+	s := probe.Subject{Command: k.life.ref.PID}
+	k.tree(func(pin identity.Handle) { s.Tree = append(s.Tree, pin.Ref().PID) })
+	var ctx context.Context
+	ctx, r.cancel = context.WithCancel(bg)
+	r.waiting = true
+	check, life, line := r.check, r.life, k.term.log.view().Matched
+	go func() {
+		result := probe.Once(ctx, k.h, check, s, line)
+		k.post(func() {
+			if r.life == life {
+				r.answered(k, result, k.h.Now())
+			}
+		})
+	}()
+}
+
+// answered takes in the result of an attempt.
+func (r *readiness) answered(k *keeper, result probe.Result, now time.Time) {
+	r.waiting = false
+	r.cancel()
+	r.cancel = nil
+	if result.Ready {
+		r.misses, r.at = 0, now.Add(r.later)
+		r.nowReady(k, now)
+		return
+	}
+	r.misses++
+	r.at = now.Add(r.every)
+	if k.rec.Ready && r.misses < missesBefore {
+		return
+	}
+	if k.rec.Ready {
+		k.note("does not answer any more: %s", result.Reason)
+	}
+	k.rec.Ready, k.rec.ReadyNote = false, result.Reason
+	if !k.rec.WasReady && !k.rec.DeadlineHit && r.overdue(now) {
+		k.rec.DeadlineHit = true
+		k.note("not ready after %s: %s", now.Sub(r.began).Round(time.Second), result.Reason)
+	}
+}
+
+func (r *readiness) nowReady(k *keeper, now time.Time) {
+	if k.rec.Ready {
+		return
+	}
+	k.rec.Ready, k.rec.ReadyNote, k.rec.DeadlineHit = true, "", false
+	if !k.rec.WasReady {
+		k.rec.WasReady, k.rec.ReadyAt = true, &now
+	}
+	k.note("ready after %s", now.Sub(r.began).Round(time.Millisecond))
+}
+
+// overdue reports whether the time to become ready has passed. It is extended
+// while the log or the memory still moves: a large model takes its time.
+func (r *readiness) overdue(now time.Time) bool {
+	return !now.Before(r.hard) || !now.Before(r.soft) && now.Sub(r.moved) >= stillMoving
+}

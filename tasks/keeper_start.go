@@ -1,0 +1,210 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"hob/identity"
+	"hob/identity/child"
+	"hob/sweep"
+)
+
+// begin starts the command, for the first time or again.
+func (k *keeper) begin() {
+	k.life = life{began: k.h.Now()}
+	k.rec.Command, k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt, k.rec.DeadlineHit = nil, false, false, nil, false
+	k.rec.ReadyNote = ""
+	env := environment(k.spec, k.home, os.Getenv)
+	path, err := k.program(env)
+	if err == nil {
+		err = k.launch(path, env)
+	}
+	if err != nil {
+		k.notStarted(err)
+		return
+	}
+	k.note("started pid %d", k.life.ref.PID)
+	k.look(k.h.Now())
+	k.ready.begin(k, env)
+}
+
+func (k *keeper) program(env []string) (string, error) {
+	if len(k.spec.Args) == 0 {
+		return "", &startError{127, errors.New("the command is empty")}
+	}
+	return resolve(k.spec.Args[0], k.spec.Dir, env)
+}
+
+// launch forks. The capture that it will stand in is on disk before.
+func (k *keeper) launch(path string, env []string) error {
+	if err := k.newCapture(); err != nil {
+		return &startError{126, fmt.Errorf("not started, since its records cannot be written: %w", err)}
+	}
+	tty := k.term.slave.Fd()
+	c := child.Command{Path: path, Args: k.spec.Args, Env: env, Dir: k.spec.Dir, Files: []uintptr{tty, tty, tty}, Terminal: true}
+	pid, err := k.reaper.Start(c, k.born)
+	if pid == 0 {
+		return execError(path, err)
+	}
+	if err != nil {
+		k.unrecorded(pid, err)
+	}
+	return nil
+}
+
+// born writes down a command that has just been forked. The reaper waits meanwhile.
+func (k *keeper) born(pid, pidfd int) error {
+	k.life.ref = &identity.Ref{PID: pid} // for the reaper, should the pin fail; it verifies as nothing
+	pin, err := child.Pin(k.h, pid, pidfd)
+	if err != nil {
+		return err
+	}
+	ref, now := pin.Ref(), k.h.Now()
+	k.life.pin, k.life.ref = pin, &ref
+	k.rec.Command, k.rec.StartedAt = &ref, &now
+	return k.save(true)
+}
+
+// unrecorded is for a command that runs and could not be written down: it must
+// not go on. Whoever waits for it reads why; the stop needs no record on disk.
+func (k *keeper) unrecorded(pid int, err error) {
+	err = fmt.Errorf("pid %d was started, could not be recorded, and is stopped: %w", pid, err)
+	k.term.say("%v", err)
+	_ = k.unstarted(err)
+	k.ask("terminated")
+}
+
+// notStarted says why in the pane, the log and exit.json, where `up` looks.
+func (k *keeper) notStarted(err error) {
+	k.life.failed = err
+	code := 126
+	var no *startError
+	if errors.As(err, &no) {
+		code = no.code
+	}
+	k.term.say("%v", err)
+	e := Exit{Nonce: k.spec.Nonce, Code: &code, Error: err.Error(), At: k.h.Now()}
+	k.life.exit = &e
+	k.complain("exit.json", k.dir.WriteExit(e))
+	k.note("could not be started: %v", err)
+	if k.lock == lockHeld { // a restart; at the first start `up` holds it, and writes this
+		k.writeTask(Failed, "exited", err.Error())
+	}
+}
+
+// reaped is what the reaper has to say.
+func (k *keeper) reaped(ended []child.Exit, empty bool) {
+	for _, e := range ended {
+		if l := &k.life; l.ref != nil && l.ref.PID == e.PID && l.exit == nil {
+			k.commandEnded(e)
+			continue
+		}
+		k.ready.probes.deliver(e)
+	}
+	if empty {
+		k.readTask()
+	}
+	// The tree has changed: look soon, but not after every exit of many.
+	if soon := k.h.Now().Add(max(20*time.Millisecond, lookRatio/10*k.walk)); soon.Before(k.lookAt) {
+		k.lookAt = soon
+	}
+}
+
+// commandEnded writes exit.json at once.
+func (k *keeper) commandEnded(e child.Exit) {
+	now := k.h.Now()
+	exit := Exit{Schema: Schema, Nonce: k.spec.Nonce, At: now}
+	if e.Signal != 0 {
+		exit.Signal = identity.SignalName(e.Signal)
+	} else {
+		exit.Code = &e.Code
+	}
+	k.complain("exit.json", k.keep(func() error { return k.dir.WriteExit(exit) }))
+	l := &k.life
+	l.exit = &exit
+	if l.pin != nil {
+		_ = l.pin.Close()
+		l.pin = nil
+	}
+	l.graceAt = now
+	if k.spec.Kind == sweep.Server {
+		l.graceAt = now.Add(k.spec.Stop.Grace)
+	}
+	l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
+	k.ready.end()
+	k.rec.Ready, k.rec.ReadyNote = false, exit.outcome()
+	if l.restart.again {
+		k.rec.ReadyNote += ", " + l.restart.why
+	}
+	k.note("%s", k.rec.ReadyNote)
+	k.readTask()
+	k.flush(now)
+}
+
+// restartDue reports whether the pause before a restart is over, and nobody
+// holds the port.
+func (k *keeper) restartDue(now time.Time) bool {
+	l := &k.life
+	if !l.restart.again || !l.reported || !k.reaper.Empty() || now.Before(l.exit.At.Add(l.restart.pause)) {
+		return false
+	}
+	holder := k.portHolder()
+	if holder != "" && k.rec.ReadyNote != holder {
+		k.rec.ReadyNote = holder
+		k.note("restart waits: %s", holder)
+	}
+	return holder == ""
+}
+
+// portHolder says who has the task's port, "" for nobody. A listener that cannot
+// be looked for is no reason to wait: the command will say so itself.
+func (k *keeper) portHolder() string {
+	if k.spec.Port == 0 {
+		return ""
+	}
+	socks, err := k.h.Sockets(bg, 0)
+	if err != nil {
+		return ""
+	}
+	for _, s := range socks {
+		if s.Listen && int(s.Local.Port()) == k.spec.Port {
+			return fmt.Sprintf("port %d is still held", k.spec.Port)
+		}
+	}
+	return ""
+}
+
+// startAgain is a restart, under op.lock, after which nobody can have asked for
+// a stop that it would undo.
+func (k *keeper) startAgain() {
+	plan := k.life.restart
+	k.readTask()
+	if k.disowned || k.task.State != Up && k.task.State != Starting {
+		k.life.restart = restartPlan{}
+		return
+	}
+	if err := k.dir.forget("exit.json"); err != nil {
+		k.complain("exit.json", err)
+	}
+	k.fails = plan.fails
+	k.rec.Restarts++
+	k.begin()
+}
+
+// newCapture begins the rolling capture of a life. What an earlier one left
+// alive, or could not tell, stays in it: the record is kept until it is clean.
+func (k *keeper) newCapture() error {
+	old, err := k.dir.ReadCapture()
+	if err != nil && !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	kept := slices.DeleteFunc(old.Members, func(m sweep.Member) bool {
+		return m.Fate != "" && m.Fate != sweep.Survived && m.Fate != sweep.Unverifiable
+	})
+	k.capture = sweep.Capture{Schema: Schema, Run: k.spec.Run, Task: k.spec.Task, TakenAt: k.h.Now(), Phase: PhaseRolling,
+		Members: append([]sweep.Member{}, kept...)}
+	return k.dir.BeginCapture(k.capture)
+}

@@ -1,0 +1,137 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+// target is the task as the sweep needs to know it.
+func (k *keeper) target() sweep.Target {
+	t := sweep.Target{
+		Run: k.spec.Run, Task: k.spec.Task, Kind: k.spec.Kind, Marker: k.spec.RunID, Args: k.spec.Args,
+		Keeper: &k.self, Command: k.rec.Command, Stop: k.spec.Stop,
+	}
+	if k.spec.Port > 0 {
+		t.Ports = []int{k.spec.Port}
+	}
+	if k.tmux != nil {
+		t.Spared = []identity.Ref{*k.tmux}
+	}
+	return t
+}
+
+// stop runs the stop protocol beside the loop, which goes on reaping. op.lock is held.
+func (k *keeper) stop(from sweep.Step) {
+	reason := k.reason(from)
+	k.stopping = true
+	k.ready.end()
+	if from == sweep.StepAll {
+		k.writeTask(Stopping, reason, "")
+	}
+	t, prev := k.target(), k.capture
+	if from == sweep.StepTerm {
+		t.Stop.Grace = 0 // it is over
+	}
+	if c, err := k.dir.ReadCapture(); err == nil && c.Phase == PhaseStop {
+		prev = c // of a stop that was cut
+	}
+	fx := &keeperEffects{k: k, disowned: k.disowned}
+	go func() {
+		report, err := sweep.Stop(bg, k.h, t, prev, fx, sweep.Options{Reason: reason, From: from, InKeeper: true})
+		k.post(func() { k.stopDone(from, report, err) })
+	}()
+}
+
+func (k *keeper) reason(from sweep.Step) string {
+	switch {
+	case from == sweep.StepTerm:
+		return "exited"
+	case k.want != "":
+		return k.want
+	case k.task.Reason != "":
+		return k.task.Reason
+	}
+	return "terminated"
+}
+
+// stopDone writes down what a stop has come to.
+func (k *keeper) stopDone(from sweep.Step, r sweep.Report, err error) {
+	k.complain("stop", err)
+	k.stopping, k.life.reported = false, true
+	k.stopped = k.stopped || from == sweep.StepAll
+	k.complain("report.json", k.keep(func() error { return k.dir.WriteReport(r) }))
+	k.spared = onlySpared(r)
+	state := endState(k.spec.Kind, from, k.life.exit, r.Verdict)
+	if from == sweep.StepTerm && k.life.restart.again && k.want == "" {
+		k.note("swept: %s", r.Verdict)
+	} else {
+		k.writeTask(state, r.Reason, "")
+		k.note("%s: %s", state, r.Verdict)
+	}
+	k.lookAt = k.h.Now()
+	k.release()
+}
+
+// endState is the state of a task after a stop.
+func endState(kind sweep.Kind, from sweep.Step, e *Exit, v sweep.Verdict) State {
+	switch {
+	case v == sweep.Survivors:
+		return Survivors
+	case v == sweep.Unverified:
+		return Unverified
+	case from == sweep.StepAll || e == nil:
+		return Stopped
+	case !succeeded(*e):
+		return Failed
+	case kind == sweep.Job:
+		return Completed
+	}
+	return Exited
+}
+
+// onlySpared reports whether all that lives of the task is left alone on purpose.
+func onlySpared(r sweep.Report) bool {
+	for _, m := range r.Members {
+		switch m.Fate {
+		case sweep.Survived, sweep.Unverifiable, "":
+			return false
+		}
+	}
+	return true
+}
+
+// readSpared is onlySpared after another hob's stop.
+func (k *keeper) readSpared() {
+	r, err := k.dir.ReadReport()
+	k.spared = err == nil && onlySpared(r)
+}
+
+// keeperEffects are what a stop needs done by a keeper. Its methods are called
+// beside the loop, and touch nothing of the keeper's that changes.
+type keeperEffects struct {
+	k        *keeper
+	disowned bool
+}
+
+// SaveCapture writes the capture to disk before it returns.
+func (f *keeperEffects) SaveCapture(c sweep.Capture) error {
+	if f.disowned {
+		return errDisowned
+	}
+	return f.k.dir.WriteCapture(c, true)
+}
+
+// ClosePane does nothing: the pane ends with its keeper.
+func (f *keeperEffects) ClosePane(context.Context) error { return nil }
+
+// KeeperDone reports whether wait has said ECHILD.
+func (f *keeperEffects) KeeperDone() bool { return f.k.reaper.Empty() }
+
+// Note puts a step of the stop among the events.
+func (f *keeperEffects) Note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	f.k.post(func() { f.k.note("%s", text) })
+}
