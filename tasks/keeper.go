@@ -62,7 +62,7 @@ type keeper struct {
 	stopped  bool      // a stop of our own has run from its first step
 	spared   bool      // all that the last stop left alive is left alone on purpose
 	giveUpAt time.Time // when waiting for the lock is over; zero: never
-	ready    readiness
+	ready    readyWatch
 	done     bool
 }
 
@@ -83,6 +83,7 @@ type life struct {
 // returns the exit code of the keeper process.
 func RunKeeper(h identity.Host, spec, version string) int {
 	signals := catchSignals() // first: a HUP now would else end us without a word
+	child.KeepToMyself()
 	economize()
 	k, err := newKeeper(h, spec, version)
 	if err != nil {

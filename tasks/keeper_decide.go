@@ -36,23 +36,24 @@ type sight struct {
 type move string
 
 const (
-	rest     move = "rest"
-	askLock  move = "ask for the lock"
-	tryIt    move = "try the lock"
-	letGo    move = "give the lock back"
-	stopAll  move = "stop from the first step"
-	stopLeft move = "stop what the command left behind"
-	again    move = "start again"
-	quit     move = "end"
+	doNothing  move = "rest"
+	doAskLock  move = "ask for the lock"
+	doTryLock  move = "try the lock"
+	doLetGo    move = "give the lock back"
+	doStopAll  move = "stop from the first step"
+	doStopLeft move = "stop what the command left behind"
+	doRestart  move = "start again"
+	doQuit     move = "end"
 )
 
-// decide is the keeper's part of design 4.7, 4.8 and 6.1.
+// decide says what a keeper does next: it sees its task to the end, and leaves a
+// stop that another hob has begun to that hob, unless that was killed.
 func decide(s sight) move {
 	switch {
 	case s.stopping:
-		return rest
+		return doNothing
 	case s.unstarted && s.empty:
-		return quit
+		return doQuit
 	case s.ended && s.empty:
 		return decideEmpty(s)
 	}
@@ -63,15 +64,15 @@ func decide(s sight) move {
 func decideEmpty(s sight) move {
 	switch {
 	case s.stopped, s.settled:
-		return quit
+		return doQuit
 	case s.theirs:
 		return decideTheirsEmpty(s)
 	case !s.reported:
-		return locked(s, stopLeft, s.gaveUp)
+		return locked(s, doStopLeft, s.gaveUp)
 	case s.want != "" || !s.restart:
-		return quit
+		return doQuit
 	case s.due:
-		return locked(s, again, false)
+		return locked(s, doRestart, false)
 	}
 	return idle(s)
 }
@@ -81,11 +82,11 @@ func decideEmpty(s sight) move {
 func decideTheirsEmpty(s sight) move {
 	switch s.lock {
 	case lockHeld:
-		return stopAll
+		return doStopAll
 	case lockFree:
-		return tryIt
+		return doTryLock
 	}
-	return quit
+	return doQuit
 }
 
 // decideLiving: something of the tree lives.
@@ -93,13 +94,13 @@ func decideLiving(s sight) move {
 	switch {
 	case s.stopped, s.settled, s.reported && s.want == "" && !s.theirs:
 		if s.spared {
-			return quit
+			return doQuit
 		}
 		return idle(s)
 	case s.want != "", s.theirs:
-		return locked(s, stopAll, false)
+		return locked(s, doStopAll, false)
 	case s.ended && s.graceOver:
-		return locked(s, stopLeft, false)
+		return locked(s, doStopLeft, false)
 	}
 	return idle(s)
 }
@@ -110,16 +111,16 @@ func locked(s sight, m move, gaveUp bool) move {
 	case s.lock == lockHeld:
 		return m
 	case gaveUp:
-		return quit
+		return doQuit
 	case s.lock == lockAsked:
-		return rest
+		return doNothing
 	}
-	return askLock
+	return doAskLock
 }
 
 func idle(s sight) move {
 	if s.lock == lockHeld {
-		return letGo
+		return doLetGo
 	}
-	return rest
+	return doNothing
 }

@@ -102,12 +102,12 @@ func resolve(argv0, dir string, env []string) (string, error) {
 	}
 	if strings.Contains(argv0, "/") {
 		path := inDir(dir, argv0)
-		return path, executable(path)
+		return path, canExecute(path)
 	}
 	var denied error
 	for _, p := range filepath.SplitList(valueOf(env, "PATH")) {
 		path := filepath.Join(inDir(dir, p), argv0)
-		err := executable(path)
+		err := canExecute(path)
 		if err == nil {
 			return path, nil
 		}
@@ -135,7 +135,7 @@ func inDir(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-func executable(path string) error {
+func canExecute(path string) error {
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):

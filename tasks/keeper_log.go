@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -35,9 +36,11 @@ type taskLog struct {
 	lastErr error  // why
 	tail    []byte // the end of what came
 	last    time.Time
-	match   func(line []byte) bool // nil once it has matched
-	line    []byte                 // the unfinished line, for match
-	matched []byte                 // the line that match found
+	match   *regexp.Regexp          // nil once it has matched
+	line    []byte                  // the unfinished line, for match
+	matched []byte                  // the line that match found
+	count   func(text []byte) int64 // of what came, how much is news; may be nil
+	news    int64
 }
 
 // openLog begins the log of a start. That of the start before becomes log.1.
@@ -101,6 +104,9 @@ func (l *taskLog) Write(p []byte) (int, error) {
 	l.last = time.Now()
 	l.keepTail(p)
 	l.scan(p)
+	if l.count != nil {
+		l.news += l.count(p)
+	}
 	l.put(p)
 	return len(p), nil
 }
@@ -158,11 +164,22 @@ func (l *taskLog) keepTail(p []byte) {
 	l.tail = append(l.tail, p...)
 }
 
-// watch has every line that comes from now on matched until one does.
-func (l *taskLog) watch(match func(line []byte) bool) {
+// watch has every line that comes from now on matched until one does (match may
+// be nil), and what comes counted.
+func (l *taskLog) watch(match *regexp.Regexp, count func(text []byte) int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.match, l.matched, l.line = match, nil, nil
+	if match != nil || count != nil {
+		l.matched, l.news = nil, 0
+	}
+	l.match, l.count, l.line = match, count, nil
+}
+
+// fresh is how much of what came was news.
+func (l *taskLog) fresh() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.news
 }
 
 // scan matches the lines that p ends.
@@ -181,7 +198,7 @@ func (l *taskLog) scan(p []byte) {
 }
 
 func (l *taskLog) try() {
-	if line := plainText(l.line); l.match(line) {
+	if line := plainText(l.line); l.match.Match(line) {
 		l.match, l.matched, l.line = nil, line, nil
 	}
 }
@@ -204,13 +221,6 @@ func (l *taskLog) view() logView {
 		l.try()
 	}
 	return logView{Total: l.total, Last: l.last, LastLine: lastLine(l.tail), Matched: l.matched, Lost: l.lost, Err: l.lastErr}
-}
-
-// arrived is how many bytes have come.
-func (l *taskLog) arrived() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.total
 }
 
 func (l *taskLog) close() {

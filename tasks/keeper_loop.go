@@ -129,22 +129,22 @@ func (k *keeper) sight(now time.Time) sight {
 // act does what was decided, and reports whether there may be more to decide at once.
 func (k *keeper) act(m move) bool {
 	switch m {
-	case askLock:
+	case doAskLock:
 		k.waitLock()
-	case tryIt:
+	case doTryLock:
 		k.tryLock()
 		return true
-	case letGo:
+	case doLetGo:
 		k.release()
 		return true
-	case stopAll:
+	case doStopAll:
 		k.stop(sweep.StepAll)
-	case stopLeft:
+	case doStopLeft:
 		k.stop(sweep.StepTerm)
-	case again:
+	case doRestart:
 		k.startAgain()
 		return true
-	case quit:
+	case doQuit:
 		k.done = true
 	}
 	return false

@@ -16,35 +16,29 @@ const (
 	watchEvery      = 10 * time.Second       // once it has answered
 	completeEvery   = time.Minute            // the same, where an attempt is real work
 	defaultDeadline = 5 * time.Minute        // to become ready
-	hardFactor      = 4                      // times the deadline, while something still moves
-	stillMoving     = 30 * time.Second       // since the log or the memory last moved
-	memoryStep      = 1 << 20                // bytes that count as a move
 	missesBefore    = 3                      // failed attempts in a row until what was ready is not: a busy server misses one
 )
 
-// readiness is what the keeper knows about whether its task answers. All but
+// readyWatch is what the keeper knows about whether its task answers. All but
 // probes belongs to the keeper's loop.
-type readiness struct {
+type readyWatch struct {
 	at      time.Time // of the next attempt; zero: none is to be made
 	check   probe.Check
 	every   time.Duration
 	later   time.Duration // once it has answered
-	began   time.Time
-	soft    time.Time // the deadline
-	hard    time.Time
+	wait    probe.Patience
+	sample  probe.Sample // when it last moved
+	moved   time.Time
 	cancel  context.CancelFunc // of the attempt under way
 	life    int                // attempts of an earlier life are not listened to
 	misses  int
-	moved   time.Time
-	logged  int64
-	bytes   int64
 	waiting bool // an attempt is under way
 	probes  probeRuns
 }
 
 // begin looks out for a command that has just been started. Without anything to
 // ask, up is ready.
-func (r *readiness) begin(k *keeper, env []string) {
+func (r *readyWatch) begin(k *keeper, env []string) {
 	now := k.h.Now()
 	r.end()
 	check, err := checkOf(k.spec, env, k.runProbe)
@@ -56,18 +50,15 @@ func (r *readiness) begin(k *keeper, env []string) {
 		k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt = true, true, &now
 		return
 	}
-	r.check, r.at, r.began, r.moved, r.misses = *check, now, now, now, 0
-	r.logged, r.bytes = k.term.log.arrived(), 0
+	r.check, r.at, r.misses = *check, now, 0
+	r.sample, r.moved = probe.Sample{At: now}, time.Time{}
 	r.every, r.later = paces(k.spec.Ready)
-	timeout := defaultDeadline
+	r.wait = probe.Patience{Start: now, Timeout: defaultDeadline}
 	if k.spec.Ready != nil && k.spec.Ready.Timeout > 0 {
-		timeout = k.spec.Ready.Timeout
+		r.wait.Timeout = k.spec.Ready.Timeout
 	}
-	r.soft, r.hard = now.Add(timeout), now.Add(hardFactor*timeout)
 	k.rec.ReadyNote = "has not answered yet"
-	if check.Log != nil {
-		k.term.log.watch(check.Log.Match)
-	}
+	k.term.log.watch(check.Log, check.Fresh)
 }
 
 // checkOf turns the spec into a probe; nil means that up is ready.
@@ -109,7 +100,7 @@ func paces(r *Readiness) (every, later time.Duration) {
 }
 
 // end stops asking.
-func (r *readiness) end() {
+func (r *readyWatch) end() {
 	r.at, r.waiting = time.Time{}, false
 	r.life++
 	if r.cancel != nil {
@@ -118,20 +109,28 @@ func (r *readiness) end() {
 	}
 }
 
-// memory is told what the tree holds now.
-func (r *readiness) memory(bytes int64, now time.Time) {
-	if bytes-r.bytes >= memoryStep || r.bytes-bytes >= memoryStep {
-		r.bytes, r.moved = bytes, now
+// move notes whether the task has moved since it last did.
+func (r *readyWatch) move(s probe.Sample) {
+	if s.Memory == nil {
+		s.Memory = r.sample.Memory
+	}
+	if probe.Moved(r.sample, s) != "" {
+		r.moved = s.At
+		r.sample = s
+	}
+	if r.sample.Memory == nil {
+		r.sample.Memory = s.Memory
 	}
 }
 
 // tick makes the attempt that is due, beside the loop.
-func (r *readiness) tick(k *keeper, now time.Time) {
+func (r *readyWatch) tick(k *keeper, now time.Time) {
 	if r.at.IsZero() || r.waiting || now.Before(r.at) {
 		return
 	}
-	if n := k.term.log.arrived(); n != r.logged {
-		r.logged, r.moved = n, now
+	if !k.rec.WasReady {
+		k.measure(now)
+		r.move(probe.Sample{At: now, Log: k.term.log.fresh(), Memory: k.rec.MemoryBytes})
 	}
 	k.look(now) // the tree as it is now: a new worker may be the one that listens
 	s := probe.Subject{Command: k.life.ref.PID}
@@ -151,7 +150,7 @@ func (r *readiness) tick(k *keeper, now time.Time) {
 }
 
 // answered takes in the result of an attempt.
-func (r *readiness) answered(k *keeper, result probe.Result, now time.Time) {
+func (r *readyWatch) answered(k *keeper, result probe.Result, now time.Time) {
 	r.waiting = false
 	r.cancel()
 	r.cancel = nil
@@ -169,25 +168,20 @@ func (r *readiness) answered(k *keeper, result probe.Result, now time.Time) {
 		k.note("does not answer any more: %s", result.Reason)
 	}
 	k.rec.Ready, k.rec.ReadyNote = false, result.Reason
-	if !k.rec.WasReady && !k.rec.DeadlineHit && r.overdue(now) {
+	if !k.rec.WasReady && !k.rec.DeadlineHit && !now.Before(r.wait.Deadline(r.moved)) {
 		k.rec.DeadlineHit = true
-		k.note("not ready after %s: %s", now.Sub(r.began).Round(time.Second), result.Reason)
+		k.note("not ready after %s: %s", now.Sub(r.wait.Start).Round(time.Second), result.Reason)
 	}
 }
 
-func (r *readiness) nowReady(k *keeper, now time.Time) {
+func (r *readyWatch) nowReady(k *keeper, now time.Time) {
 	if k.rec.Ready {
 		return
 	}
 	k.rec.Ready, k.rec.ReadyNote, k.rec.DeadlineHit = true, "", false
 	if !k.rec.WasReady {
 		k.rec.WasReady, k.rec.ReadyAt = true, &now
+		k.term.log.watch(nil, nil)
 	}
-	k.note("ready after %s", now.Sub(r.began).Round(time.Millisecond))
-}
-
-// overdue reports whether the time to become ready has passed. It is extended
-// while the log or the memory still moves: a large model takes its time.
-func (r *readiness) overdue(now time.Time) bool {
-	return !now.Before(r.hard) || !now.Before(r.soft) && now.Sub(r.moved) >= stillMoving
+	k.note("ready after %s", now.Sub(r.wait.Start).Round(time.Millisecond))
 }

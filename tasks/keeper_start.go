@@ -136,7 +136,7 @@ func (k *keeper) commandEnded(e child.Exit) {
 	l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
 	k.ready.end()
 	k.rec.Ready, k.rec.ReadyNote = false, exit.outcome()
-	if l.restart.again {
+	if l.restart.why != "" {
 		k.rec.ReadyNote += ", " + l.restart.why
 	}
 	k.note("%s", k.rec.ReadyNote)

@@ -76,7 +76,6 @@ func (k *keeper) measure(now time.Time) {
 	if known && !unknown {
 		k.rec.MemoryBytes = &sum
 	}
-	k.ready.memory(sum, now)
 	if took := k.h.Now().Sub(now); lookRatio*took > sizeEvery {
 		k.sizeAt = now.Add(lookRatio * took)
 	}

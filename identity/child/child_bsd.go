@@ -30,3 +30,7 @@ var signals = sync.OnceValue(func() <-chan os.Signal {
 // waitExit blocks until a child may have exited. These systems' waitid is not
 // in x/sys, and without WNOWAIT a wait would reap outside the Reaper's lock.
 func waitExit() { <-signals() }
+
+// KeepToMyself sees to it that commands inherit no descriptor of ours beyond
+// the standard three, also none that we have inherited.
+func KeepToMyself() { closeOnExec() }

@@ -33,3 +33,11 @@ func waitExit() {
 	for errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 }
+
+// KeepToMyself sees to it that commands inherit no descriptor of ours beyond
+// the standard three, also none that we have inherited.
+func KeepToMyself() {
+	if unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil { // Linux < 5.11
+		closeOnExec()
+	}
+}

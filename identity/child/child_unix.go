@@ -43,3 +43,10 @@ func fork(c Command, sys *syscall.SysProcAttr) (int, error) {
 	}
 	return syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: c.Files, Sys: sys})
 }
+
+// closeOnExec marks what a program is likely to have open.
+func closeOnExec() {
+	for fd := 3; fd < 1024; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}
