@@ -223,6 +223,7 @@
 //	members.signals        what was sent to it
 //	members.fate           what became of it
 //	members.gpu_bytes      GPU memory that it held
+//	members.memory_bytes   resident memory that it held
 //	members.note           what else there is to say of it
 //	members.sent           the signals, with the time of each
 //	members.sent.signal    name of the signal
