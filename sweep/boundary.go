@@ -50,17 +50,29 @@ func isKeeper(args []string) bool {
 	return i >= 1 && i+1 < len(args) && path.Base(args[i+1]) == "spec.json"
 }
 
-// fromBoundary reports whether the environment of a process says that it was
-// started in a pane of the tmux server with this pid (TMUX=socket,pid,session).
-// A daemon started there is adopted by our keeper and would look like ours.
-func fromBoundary(environ []string, server int) bool {
+// tmuxOf is the pid of the tmux server in whose pane a process was started, as
+// its environment says (TMUX=socket,pid,session); -1 when it says nothing.
+func tmuxOf(environ []string) int {
 	for _, e := range environ {
-		if value, ok := strings.CutPrefix(e, "TMUX="); ok {
-			f := strings.Split(value, ",")
-			return len(f) >= 2 && f[len(f)-2] == strconv.Itoa(server)
+		value, ok := strings.CutPrefix(e, "TMUX=")
+		if !ok {
+			continue
+		}
+		if f := strings.Split(value, ","); len(f) >= 3 {
+			if pid, err := strconv.Atoi(f[len(f)-2]); err == nil && pid > 0 {
+				return pid
+			}
 		}
 	}
-	return false
+	return -1
+}
+
+// inherited is the boundary of what is below a boundary.
+func inherited(boundary string) string {
+	if strings.HasPrefix(boundary, belowBoundary) {
+		return boundary
+	}
+	return belowBoundary + boundary
 }
 
 // sparedByName reports whether stop.spare lists the command (base of argv[0]).

@@ -32,21 +32,23 @@ func TestBoundaryOf(t *testing.T) {
 	}
 }
 
-func TestFromBoundary(t *testing.T) {
+func TestTmuxOf(t *testing.T) {
 	table := []struct {
 		environ string
-		want    bool
+		want    int
 	}{
-		{"TMUX=/tmp/tmux-0/default,412,0", true},
-		{"TMUX=/tmp/a,b/default,412,3", true},
-		{"TMUX=/tmp/tmux-0/default,4123,0", false},
-		{"TMUX=412", false},
-		{"TMUX=", false},
-		{"XTMUX=/tmp/x,412,0", false},
+		{"TMUX=/tmp/tmux-0/default,412,0", 412},
+		{"TMUX=/tmp/a,b/default,412,3", 412},
+		{"TMUX=412", -1},
+		{"TMUX=/tmp/x,412", -1},
+		{"TMUX=/tmp/x,all,0", -1},
+		{"TMUX=/tmp/x,-1,0", -1},
+		{"TMUX=", -1},
+		{"XTMUX=/tmp/x,412,0", -1},
 	}
 	for _, row := range table {
-		if got := fromBoundary([]string{"A=b", row.environ}, 412); got != row.want {
-			t.Errorf("%s: %v", row.environ, got)
+		if got := tmuxOf([]string{"A=b", row.environ}); got != row.want {
+			t.Errorf("%s: %d", row.environ, got)
 		}
 	}
 }

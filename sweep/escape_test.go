@@ -193,9 +193,6 @@ func TestOneThatMayNotBeSignalledSurvives(t *testing.T) {
 	if m.Fate != sweep.Survived || len(m.Signals) != 0 || !strings.Contains(m.Note, "not permitted") || r.Verdict != sweep.Survivors {
 		t.Errorf("x: %+v", m)
 	}
-	if r.Took() > 20*time.Second {
-		t.Errorf("it was waited for: %v", r.Took())
-	}
 }
 
 // refusing is a host whose kernel refuses signals to one process, as to one that

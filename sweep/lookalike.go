@@ -151,7 +151,7 @@ func count(n int) string {
 
 // wanted gathers what a look-alike would share.
 func (s *stopper) wanted(table *identity.Table) wanted {
-	w := wanted{marker: s.tr.t.Marker, task: s.tr.t.Task, sessions: bornSessions(s.tr.keeperPID(), s.tr.nodes)}
+	w := wanted{marker: s.tr.t.Marker, task: s.tr.t.Task, sessions: s.tr.bornSessions()}
 	if s.tr.t.Kind != Shell {
 		w.recipe = s.tr.t.Args
 		for _, n := range s.tr.nodes {
@@ -161,50 +161,57 @@ func (s *stopper) wanted(table *identity.Table) wanted {
 		}
 	}
 	for _, p := range table.Procs {
-		if w.sessions[p.PID] && !s.ours(p) {
+		if w.sessions[p.PID] && !s.ours(rowRef(p)) {
 			delete(w.sessions, p.PID) // the number leads a stranger's session now
 		}
 	}
 	return w
 }
 
-// ours reports whether a row is the keeper's, a living member's, or of what is
-// never named.
-func (s *stopper) ours(p identity.Process) bool {
-	same := func(r identity.Ref) bool { return r.PID == p.PID && (r.Start == p.Start || r.Start == "") }
+// ours reports whether a process is the keeper, a member, or one of those that
+// are never named.
+func (s *stopper) ours(ref identity.Ref) bool {
+	same := func(r identity.Ref) bool {
+		if ref.Boot == "" {
+			return r.PID == ref.PID && r.Start == ref.Start
+		}
+		return sameProcess(r, ref)
+	}
 	if s.tr.keeper != nil && same(s.tr.keeper.Ref) || slices.ContainsFunc(s.tr.t.Spared, same) {
 		return true
 	}
 	return slices.ContainsFunc(s.tr.nodes, func(n *node) bool { return same(n.Ref) })
 }
 
+// rowRef is what a row alone says of who the process is.
+func rowRef(p identity.Process) identity.Ref { return identity.Ref{PID: p.PID, Start: p.Start} }
+
 // lookalike judges a row; what shows evidence is pinned and read again, so that
 // the pid and start that are named belong to what was seen.
 func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
-	if p.Kernel || p.PID <= 1 || p.State == 'Z' && p.Threads <= 1 || len(w.why(p)) == 0 || s.ours(p) {
+	if p.Kernel || p.PID <= 1 || p.State == 'Z' && p.Threads <= 1 || len(w.why(p)) == 0 {
 		return Lookalike{}, false
 	}
-	l := Lookalike{PID: p.PID, Start: p.Start}
+	ref := rowRef(p)
 	pin, err := s.tr.h.Open(p.PID)
-	if errors.Is(err, identity.ErrGone) {
-		return l, false
-	}
 	if err == nil {
 		defer pin.Close()
-		row, err := pin.Read(rowWants)
-		if errors.Is(err, identity.ErrGone) {
-			return l, false
-		}
-		if err == nil {
-			p, l.Start = row, pin.Ref().Start
+		ref = pin.Ref()
+		if row, readErr := pin.Read(rowWants); readErr == nil {
+			p = row
+		} else {
+			err = readErr
 		}
 	}
-	l.Args, l.User, l.Why, l.Note = argsOf(p), userName(p.UID), w.why(p), whose(p.Environ)
-	if !p.Started.IsZero() {
-		started := p.Started
+	why := w.why(p)
+	if errors.Is(err, identity.ErrGone) || s.ours(ref) || len(why) == 0 {
+		return Lookalike{}, false
+	}
+	l := Lookalike{PID: ref.PID, Start: ref.Start, Args: argsOf(p), User: userName(p.UID), Why: why, Note: whose(p.Environ)}
+	if started := p.Started; !started.IsZero() {
 		l.StartedAt = &started
 	}
-	return l, len(l.Why) > 0
+	return l, true
 }
 
 // whose says which hob task a process says it belongs to.

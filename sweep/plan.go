@@ -141,7 +141,7 @@ func planAsk(s Seen) []Action {
 	switch {
 	case !s.anyLeft():
 		return enter(PhaseForce)
-	case lives && cmd.May && s.Asked.IsZero():
+	case lives && cmd.May && !cmd.Refused && s.Asked.IsZero():
 		ask := []Action{{Do: Send, PID: cmd.PID, Signal: s.stopSignal()}}
 		return append(append(ask, s.resume()...), s.wait(s.Now.Add(s.Policy.Grace), askLook))
 	case s.Asked.IsZero(), !s.Now.Before(s.askUntil()):

@@ -84,6 +84,8 @@ func TestPlan(t *testing.T) {
 			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), CommandEnd: at(-3), Procs: procs(kid)}, "-> term"},
 		{"a command that may not be signalled is not asked",
 			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), Procs: procs(Proc{PID: 20, Command: true}, kid)}, "-> term"},
+		{"one that refuses is not asked again and again",
+			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), Procs: procs(Proc{PID: 20, Command: true, May: true, Refused: true}, kid)}, "-> term"},
 		{"leaving saves what is new",
 			Seen{Phase: PhaseAsk, Now: at(10), Since: at(0), Asked: at(0), Unsaved: true, Procs: procs(cmd)}, "save; -> term"},
 		{"no grace",

@@ -34,7 +34,7 @@ func (tr *tree) closeSessions(ctx context.Context) {
 // anchors are living, captured members that may be signalled, by session, for
 // the sessions that were born in the tree.
 func (tr *tree) anchors() map[int]*node {
-	born := bornSessions(tr.keeperPID(), tr.nodes)
+	born := tr.bornSessions()
 	out := map[int]*node{}
 	for _, n := range tr.nodes {
 		if born[n.SID] && tr.may(n) && out[n.SID] == nil {
@@ -46,17 +46,17 @@ func (tr *tree) anchors() map[int]*node {
 
 // bornSessions are the kernel sessions that were made in the tree: their leader
 // is the keeper or a member, and no boundary.
-func bornSessions(keeper int, nodes []*node) map[int]bool {
+func (tr *tree) bornSessions() map[int]bool {
 	born := map[int]bool{}
-	if keeper > 1 {
-		born[keeper] = true
+	if tr.keeper != nil {
+		born[tr.keeper.Ref.PID] = true // also a dead one's: while anyone is in it nobody else gets the number
 	}
-	for _, n := range nodes {
+	for _, n := range tr.nodes {
 		if n.SID == n.Ref.PID {
 			born[n.SID] = true
 		}
 	}
-	for _, n := range nodes {
+	for _, n := range tr.nodes {
 		if n.Boundary != "" && n.SID == n.Ref.PID {
 			delete(born, n.SID)
 		}

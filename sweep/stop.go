@@ -43,6 +43,7 @@ type stopper struct {
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
 	s := &stopper{ctx: ctx, tr: newTree(h, t, prev, o.From), fx: fx, o: o, began: h.Now(), taken: prev.TakenAt}
+	s.tr.done = fx.KeeperDone
 	return s
 }
 
@@ -67,7 +68,10 @@ func (s *stopper) run(first Phase) error {
 			return fmt.Errorf("the stop of %s/%s was cut, the next one goes on from its capture: %w", s.tr.t.Run, s.tr.t.Task, err)
 		}
 		s.look()
-		s.apply(Plan(s.seen()))
+		if err := s.apply(Plan(s.seen())); err != nil {
+			s.save()
+			return err
+		}
 	}
 	s.tr.refresh()
 	s.save()
@@ -165,18 +169,21 @@ func names(sent []Sent) []string {
 
 // apply does what the planner wants. The signals of a batch are written down
 // first, so that the Save in front of them has them.
-func (s *stopper) apply(actions []Action) {
+func (s *stopper) apply(actions []Action) error {
 	for _, a := range actions {
 		if a.Do == Send {
 			s.intend(s.tr.live[a.PID], a.Signal)
 		}
 	}
 	for _, a := range actions {
-		s.do(a)
+		if err := s.do(a); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (s *stopper) do(a Action) {
+func (s *stopper) do(a Action) error {
 	switch a.Do {
 	case Save:
 		s.save()
@@ -187,10 +194,11 @@ func (s *stopper) do(a Action) {
 	case Close:
 		s.closePane()
 	case Wait:
-		s.wait(a.Until)
+		return s.wait(a.Until)
 	case Enter:
 		s.enter(a.Phase)
 	}
+	return nil
 }
 
 // save writes the capture. When the disk refuses, the stop goes on from
@@ -264,8 +272,23 @@ func (s *stopper) closePane() {
 	}
 }
 
-// wait blocks until something that is watched exits, or until the time.
-func (s *stopper) wait(until time.Time) {
+// wait blocks until something that is watched exits, or until the time. When
+// the kernel cannot watch them all, it waits for the time alone; a host that
+// cannot even do that ends the stop, which would else spin.
+func (s *stopper) wait(until time.Time) error {
+	err := s.tr.h.Wait(s.ctx, s.watched(), until)
+	if err == nil || s.ctx.Err() != nil {
+		return nil // the loop sees the context
+	}
+	s.tr.say("processes could not be watched, so their ends were looked for: " + err.Error())
+	if err = s.tr.h.Wait(s.ctx, nil, until); err == nil || s.ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("the stop of %s/%s cannot wait, the next one goes on from its capture: %w", s.tr.t.Run, s.tr.t.Task, err)
+}
+
+// watched are the pins whose end is an event.
+func (s *stopper) watched() []identity.Handle {
 	var pins []identity.Handle
 	for _, n := range s.tr.nodes {
 		if n.living() {
@@ -275,9 +298,7 @@ func (s *stopper) wait(until time.Time) {
 	if s.tr.keeperLives() && !s.o.InKeeper {
 		pins = append(pins, s.tr.keeper.pin)
 	}
-	// An error is a cut (the loop sees the context) or no way to wait: then the
-	// next look comes at once, which is busy but right.
-	_ = s.tr.h.Wait(s.ctx, pins, until)
+	return pins
 }
 
 // scanContext is for the last look at the host, which is due also when the stop

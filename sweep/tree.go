@@ -18,6 +18,7 @@ type node struct {
 	parent  *node            // nil at the top and for what was found without its parent
 	depth   int              // below the keeper
 	seen    int              // number of the last round that walked it
+	origin  int              // pid of the tmux server that its environment names; -1: none; 0: not looked
 	memory  *int64           // resident bytes when first read
 	refused string           // the signal that was refused, and why
 }
@@ -52,6 +53,7 @@ type tree struct {
 	rooted  bool           // the walk that is under way started at the keeper
 	begun   bool           // a signal may have been sent: what is found now was not captured before
 	round   int            // number of the walk
+	done    func() bool    // wait has said ECHILD to the keeper
 	blind   map[int]string // processes that hang below us and could not be read, and why (this round)
 	moved   bool           // something changed its parent while we looked (this round)
 	dirty   bool           // there is something that the disk does not have
@@ -63,7 +65,7 @@ type tree struct {
 // newTree verifies every claim of the target and of the capture on disk, and
 // pins what lives.
 func newTree(h identity.Host, t Target, prev Capture, from Step) *tree {
-	tr := &tree{h: h, t: t, from: from, facts: h.Facts(), live: map[int]*node{}, blind: map[int]string{}}
+	tr := &tree{h: h, t: t, from: from, facts: h.Facts(), done: func() bool { return false }, live: map[int]*node{}, blind: map[int]string{}}
 	tr.begun = prev.Phase == phaseStop
 	if t.Keeper != nil {
 		tr.keeper = &node{Member: Member{Ref: *t.Keeper}}
@@ -177,8 +179,10 @@ func (tr *tree) commandSID() int {
 	return 0
 }
 
+// keeperPID is the keeper's number while it lives or may live, else 0: then the
+// number may have been given to a process of ours.
 func (tr *tree) keeperPID() int {
-	if tr.keeper == nil {
+	if tr.keeper == nil || !tr.keeper.living() && !tr.keeper.unknown() {
 		return 0
 	}
 	return tr.keeper.Ref.PID
@@ -228,6 +232,7 @@ func (tr *tree) say(note string) {
 // prune drops members that have ended from a rolling capture: a server that
 // forks all day would else fill the disk. A leader whose kernel session still
 // holds a living member stays: it shows that the session was born in the tree.
+// So does a tmux server, which daemons name as where they come from.
 func (tr *tree) prune() {
 	needed := map[int]bool{}
 	for _, n := range tr.nodes {
@@ -236,7 +241,8 @@ func (tr *tree) prune() {
 		}
 	}
 	tr.nodes = slices.DeleteFunc(tr.nodes, func(n *node) bool {
-		return ended(n.Fate) && !(needed[n.SID] && n.SID == n.Ref.PID)
+		led := needed[n.SID] && n.SID == n.Ref.PID
+		return ended(n.Fate) && !led && n.Boundary != tmuxBoundary
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hob/identity"
 )
@@ -27,22 +26,41 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	tr.blind, tr.moved, tr.listing = map[int]string{}, false, nil
 	tr.refresh()
 	before := len(tr.nodes)
+	doubtful := tr.walkAll(ctx, visit)
+	if !tr.keeperLives() || !tr.facts.Subreaper {
+		tr.closeSessions(ctx)
+	}
+	tr.settle()
+	for _, n := range doubtful {
+		visit(n)
+	}
+	tr.moved = tr.moved || len(tr.nodes) != before
+}
+
+// walkAll walks from the keeper, then from every living member that it did not
+// reach. It returns those whose visit must wait for the end of the walk.
+func (tr *tree) walkAll(ctx context.Context, visit func(*node)) (doubtful []*node) {
+	meet := func(n *node) {
+		if visit == nil {
+			return
+		}
+		if tr.doubtful(n) {
+			doubtful = append(doubtful, n)
+			return
+		}
+		visit(n)
+	}
 	if tr.keeperLives() {
 		tr.rooted = true
-		tr.walk(ctx, tr.keeper, visit)
+		tr.walk(ctx, tr.keeper, meet)
 		tr.rooted = false
 	}
 	for i := 0; i < len(tr.nodes); i++ {
 		if n := tr.nodes[i]; n.living() && n.seen != tr.round {
-			tr.walk(ctx, n, visit)
+			tr.walk(ctx, n, meet)
 		}
 	}
-	if !tr.keeperLives() || !tr.facts.Subreaper {
-		tr.closeSessions(ctx)
-	}
-	if len(tr.nodes) != before {
-		tr.moved = true
-	}
+	return doubtful
 }
 
 // refresh looks at every member that was alive, and at the keeper.
@@ -96,7 +114,7 @@ func (tr *tree) reread(n *node) {
 	if row.SID != 0 && (row.SID != n.SID || row.PGID != n.PGID) {
 		n.SID, n.PGID, tr.dirty = row.SID, row.PGID, true
 	}
-	tr.mark(n, n.parent, nil)
+	tr.mark(n, n.parent)
 }
 
 // walk takes in what is below root, breadth first.
@@ -112,7 +130,7 @@ func (tr *tree) walk(ctx context.Context, root *node, visit func(*node)) {
 				queue = append(queue, kid)
 			}
 		}
-		if visit != nil && n != tr.keeper {
+		if n != tr.keeper {
 			visit(n)
 		}
 	}
@@ -152,7 +170,22 @@ func (tr *tree) list(ctx context.Context, pid int) ([]int, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	tr.missRows(l.table)
 	return l.kids[pid], nil
+}
+
+// missRows counts the rows of a table that do not say whose child they are:
+// any of them may be below us, unless wait has said that nothing is.
+func (tr *tree) missRows(t *identity.Table) {
+	if len(t.Unreadable) == 0 && !t.Hidden || tr.done() {
+		return
+	}
+	for _, u := range t.Unreadable {
+		tr.blind[u.PID] = fmt.Sprintf("the row of process %d could not be read, so it may be below the task: %v", u.PID, u.Err)
+	}
+	if t.Hidden {
+		tr.blind[0] = "other users' processes are hidden, and some may be below the task"
+	}
 }
 
 // table is the process table of this round, read once.
@@ -266,7 +299,7 @@ func (tr *tree) take(pin identity.Handle, row identity.Process, parent *node, ev
 	if parent != nil {
 		n.depth = parent.depth + 1
 	}
-	tr.mark(n, parent, tr.boundaries())
+	tr.mark(n, parent)
 	tr.dirty = true
 	return n
 }
@@ -289,68 +322,6 @@ func argsOf(p identity.Process) []string {
 		return p.Args
 	}
 	return []string{"[" + p.Comm + "]"}
-}
-
-// mark spares a member that is, or is below, a boundary or a command of
-// stop.spare. What was spared once stays so. servers are the boundaries whose
-// panes an adopted daemon may come from.
-func (tr *tree) mark(n, parent *node, servers []*node) {
-	was := n.Member.Boundary + n.Spare
-	if b := boundaryOf(n.row); b != "" && !tr.unexeced(n) {
-		n.Boundary = b
-	}
-	if parent != nil && n.Boundary == "" && parent.Boundary != "" {
-		n.Boundary = inherited(parent.Boundary)
-	}
-	if n.Boundary == "" && parent == tr.keeper && len(servers) > 0 {
-		n.Boundary = tr.strayOf(n, servers)
-	}
-	if sparedByName(n.row.Args, tr.t.Stop.Spare) {
-		n.Spare = "stop.spare"
-	}
-	if parent != nil && n.Spare == "" {
-		n.Spare = parent.Spare
-	}
-	tr.dirty = tr.dirty || was != n.Boundary+n.Spare
-}
-
-// unexeced reports whether the process still shows our keeper's command line:
-// the keeper has forked it and it has not yet become the task's command.
-func (tr *tree) unexeced(n *node) bool {
-	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
-}
-
-// strayOf says which boundary a process adopted by the keeper was started in.
-func (tr *tree) strayOf(n *node, servers []*node) string {
-	row, err := n.pin.Read(identity.WantEnviron)
-	if err != nil {
-		return ""
-	}
-	for _, s := range servers {
-		if fromBoundary(row.Environ, s.Ref.PID) {
-			return inherited(s.Boundary)
-		}
-	}
-	return ""
-}
-
-// boundaries are the tmux servers in the tree.
-func (tr *tree) boundaries() []*node {
-	var out []*node
-	for _, n := range tr.nodes {
-		if n.Boundary == tmuxBoundary {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// inherited is the boundary of what is below a boundary.
-func inherited(boundary string) string {
-	if strings.HasPrefix(boundary, belowBoundary) {
-		return boundary
-	}
-	return belowBoundary + boundary
 }
 
 func (tr *tree) keeperLives() bool { return tr.keeper != nil && tr.keeper.living() }

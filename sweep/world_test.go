@@ -1,0 +1,294 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/identity/sim"
+)
+
+// stage is a task on a simulated machine that is quiet but for what a test does.
+type stage struct {
+	t      *testing.T
+	w      *sim.World
+	tmux   *sim.Process
+	keeper *sim.Process
+	cmd    *sim.Process
+	target Target
+	disk   Capture
+	panes  int
+	onSave func()
+}
+
+func newStage(t *testing.T, kind Kind, o sim.Options, cmd ...sim.Behaviour) *stage {
+	s := &stage{t: t, w: sim.New(sim.Quiet, o)}
+	s.tmux = s.w.Tmux(s.w.Init(), sim.Proc{Stranger: true})
+	s.keeper = s.w.Keeper(s.tmux, 5, sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Tree: "t", EndsEmpty: true})
+	s.cmd = s.keeper.Fork(sim.Proc{Comm: "server", Args: []string{"server", "--port", "8000"}, Setsid: true, Listen: []int{8000},
+		Env: []string{"HOB_RUN_ID=m", "HOB_RUN=r", "HOB_TASK=t"}, Do: cmd})
+	keeper, command := s.keeper.Ref(), s.cmd.Ref()
+	s.target = Target{Run: "r", Task: "t", Kind: kind, Marker: "m", Args: []string{"server", "--port", "8000"}, Ports: []int{8000},
+		Keeper: &keeper, Command: &command, Spared: []identity.Ref{s.tmux.Ref(), s.w.Caller().Ref()},
+		Stop: StopPolicy{Signal: syscall.SIGTERM, Grace: 10 * time.Second, TermGrace: 3 * time.Second, Detached: "kill"}}
+	return s
+}
+
+func (s *stage) SaveCapture(c Capture) error {
+	c.Members = slices.Clone(c.Members)
+	s.disk = c
+	if s.onSave != nil {
+		s.onSave()
+	}
+	return nil
+}
+
+func (s *stage) ClosePane(context.Context) error { s.panes++; s.w.Hangup(5); return nil }
+func (s *stage) KeeperDone() bool                { return s.keeper.Empty() }
+func (s *stage) Note(string, ...any)             {}
+
+func (s *stage) observe() {
+	s.t.Helper()
+	c, _, err := Observe(context.Background(), s.w.Host(), s.target, s.disk)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.disk = c
+}
+
+func (s *stage) stop() Report {
+	s.t.Helper()
+	r, err := Stop(context.Background(), s.w.Host(), s.target, s.disk, s, Options{Reason: "down"})
+	if err != nil {
+		s.t.Error(err)
+	}
+	if n := s.w.OpenPins(); n != 0 {
+		s.t.Errorf("%d pins are left open", n)
+	}
+	for _, d := range s.w.Ledger().Strays("t") {
+		s.t.Errorf("a stranger was signalled: %v", d)
+	}
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			var b strings.Builder
+			_ = r.Text(&b, TextOptions{})
+			s.t.Log(b.String())
+			s.t.Log("\n" + strings.Join(s.w.Trace(), "\n"))
+		}
+	})
+	return r
+}
+
+func (s *stage) member(r Report, p *sim.Process) ReportMember {
+	s.t.Helper()
+	for _, m := range r.Members {
+		if m.PID == p.PID() && m.Start == p.Ref().Start {
+			return m
+		}
+	}
+	s.t.Errorf("%v is not in the report", p)
+	return ReportMember{}
+}
+
+func (s *stage) lookalike(r Report, p *sim.Process) []string {
+	for _, l := range r.Lookalikes {
+		if l.PID == p.PID() {
+			return l.Why
+		}
+	}
+	return nil
+}
+
+func worker(name string) sim.Proc { return sim.Proc{Comm: name, Args: []string{name, "--work"}} }
+
+// TestHosts: one tree, on every kind of host.
+func TestHosts(t *testing.T) {
+	hosts := map[string]sim.Options{
+		"linux": {}, "linux before 6.9": {NoPidfs: true}, "linux before 5.3": {NoPidfd: true},
+		"no children file": {NoChildren: true}, "freebsd": {OS: "freebsd"}, "darwin": {OS: "darwin"}, "openbsd": {OS: "openbsd"},
+	}
+	for name, o := range hosts {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Server, o)
+			a := s.cmd.Fork(worker("a"))
+			b := a.Fork(sim.Proc{Comm: "b", Args: []string{"b", "--work"}, Setsid: true, Ignore: []syscall.Signal{syscall.SIGTERM}})
+			stranger := s.w.Init().Fork(sim.Proc{Comm: "x", Args: []string{"b", "--work"}, Stranger: true})
+			r := s.stop()
+			if s.member(r, a).Fate != Terminated || s.member(r, b).Fate != Killed || b.Alive() || s.keeper.Alive() {
+				t.Errorf("not stopped: %+v", r.Members)
+			}
+			if why := s.lookalike(r, stranger); !slices.Equal(why, []string{"command"}) || !stranger.Alive() {
+				t.Errorf("stranger: %v", why)
+			}
+			if r.Verdict != Clean || r.Ports[0].State != "free" {
+				t.Errorf("%s, ports %+v", r.Verdict, r.Ports)
+			}
+			noted := slices.ContainsFunc(r.Host.Notes, func(n string) bool { return strings.Contains(n, "subreaper") })
+			if want := name == "darwin" || name == "openbsd"; noted != want {
+				t.Errorf("notes: %q", r.Host.Notes)
+			}
+		})
+	}
+}
+
+// TestWithoutASubreaper: what was captured before it was orphaned is ended; what
+// left before that, and left its kernel session, is only named.
+func TestWithoutASubreaper(t *testing.T) {
+	s := newStage(t, Server, sim.Options{OS: "darwin"})
+	parent := s.cmd.Fork(worker("parent"))
+	kept := parent.Fork(sim.Proc{Comm: "kept", Args: []string{"kept", "--work"}, Setsid: true})
+	s.observe()
+	inSession := parent.Fork(worker("in-session"))
+	lost := parent.Fork(sim.Proc{Comm: "lost", Args: []string{"server", "--port", "8000"}, Setsid: true})
+	parent.Exit()
+	r := s.stop()
+	if m := s.member(r, kept); m.Fate != Terminated || kept.Alive() {
+		t.Errorf("kept: %+v", m)
+	}
+	if m := s.member(r, inSession); !slices.Contains(m.Evidence, Session) || inSession.Alive() {
+		t.Errorf("in-session: %+v", m)
+	}
+	if why := s.lookalike(r, lost); !slices.Contains(why, "command") || !lost.Alive() {
+		t.Errorf("lost: %v", why)
+	}
+	if r.Verdict != Clean {
+		t.Errorf("%s: look-alikes change no verdict", r.Verdict)
+	}
+}
+
+// TestCouldNotLook: never folded into "nothing there", "ours" or "gone".
+func TestCouldNotLook(t *testing.T) {
+	table := []struct {
+		name       string
+		o          sim.Options
+		spoil      func(*stage, *sim.Process)
+		verdict    Verdict
+		inspection string
+		signalled  bool
+	}{
+		{"no view of the host at the end", sim.Options{}, func(s *stage, _ *sim.Process) {
+			s.onSave = func() {
+				if !s.cmd.Alive() {
+					s.w.Blind(true)
+				}
+			}
+		}, Unverified, inspectedNone, true},
+		{"no procfs at all", sim.Options{NoProcfs: true}, func(*stage, *sim.Process) {}, Unverified, inspectedNone, true},
+		{"the boot id cannot be read", sim.Options{}, func(s *stage, _ *sim.Process) { s.w.Dark(true) }, Unverified, inspectedFull, false},
+		{"seen from another pid namespace", sim.Options{}, func(s *stage, _ *sim.Process) { s.w.Enter("4026532000", "4026531834") }, Unverified, inspectedFull, false},
+	}
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, Server, row.o)
+			kid := s.cmd.Fork(worker("kid"))
+			row.spoil(s, kid)
+			r := s.stop()
+			if r.Verdict != row.verdict || r.Host.Inspection != row.inspection || len(r.Host.Notes) == 0 {
+				t.Errorf("%s, %s, %q", r.Verdict, r.Host.Inspection, r.Host.Notes)
+			}
+			if got := len(s.w.Ledger().Deliveries) > 0; got != row.signalled {
+				t.Errorf("signalled: %v", s.w.Ledger().Deliveries)
+			}
+		})
+	}
+}
+
+// TestAChildThatCannotBeRead (hidepid, another user) is counted, never clean.
+func TestAChildThatCannotBeRead(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	hidden := s.cmd.Fork(sim.Proc{Comm: "hidden", Args: []string{"hidden"}, Unreadable: true})
+	r := s.stop()
+	if !hidden.Alive() || r.Verdict != Unverified {
+		t.Errorf("%s, alive %v", r.Verdict, hidden.Alive())
+	}
+	if !slices.ContainsFunc(r.Host.Notes, func(n string) bool { return strings.Contains(n, fmt.Sprint(hidden.PID())) }) {
+		t.Errorf("it is not named: %q", r.Host.Notes)
+	}
+	if !s.keeper.Alive() {
+		t.Error("the keeper is ended only when its tree is shown empty")
+	}
+}
+
+func TestWhatCannotBeKilledIsStuck(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	stuck := s.cmd.Fork(sim.Proc{Comm: "stuck", Args: []string{"stuck", "--work"}, Stuck: true})
+	r := s.stop()
+	m := s.member(r, stuck)
+	if m.Fate != Survived || !strings.Contains(m.Note, "state D") || r.Verdict != Survivors {
+		t.Errorf("%+v, %s", m, r.Verdict)
+	}
+	if !s.keeper.Alive() || s.panes != 1 {
+		t.Errorf("keeper alive %v, panes closed %d", s.keeper.Alive(), s.panes)
+	}
+}
+
+func TestOtherUsersProcessesNeedRoot(t *testing.T) {
+	s := newStage(t, Server, sim.Options{UID: 1000})
+	other := s.cmd.Fork(worker("other"))
+	other.Setuid(33)
+	r := s.stop()
+	m := s.member(r, other)
+	if m.Fate != Survived || len(m.Signals) > 0 || !strings.Contains(m.Note, "not permitted") || r.Verdict != Survivors {
+		t.Errorf("%+v, %s", m, r.Verdict)
+	}
+}
+
+// TestAKeeperThatDoesNotEnd is ended only when nothing is below it any more.
+func TestAKeeperThatDoesNotEnd(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	s.keeper = s.w.Keeper(s.tmux, 6, sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Tree: "t"})
+	s.cmd = s.keeper.Fork(sim.Proc{Comm: "server", Args: []string{"server"}, Setsid: true})
+	keeper, cmd := s.keeper.Ref(), s.cmd.Ref()
+	s.target.Keeper, s.target.Command = &keeper, &cmd
+	r := s.stop()
+	if m := s.member(r, s.keeper); m.Fate != Killed || !slices.Equal(m.Signals, []string{"TERM", "KILL"}) || r.Verdict != Clean {
+		t.Errorf("%+v, %s", m, r.Verdict)
+	}
+	if last := s.w.Ledger().Deliveries; last[0].To != s.cmd {
+		t.Errorf("signalled before its tree was empty: %v", last)
+	}
+}
+
+// TestARecordFromAnotherBoot: everything is gone, nobody is signalled.
+func TestARecordFromAnotherBoot(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	kid := s.cmd.Fork(worker("kid"))
+	s.observe()
+	s.w.Reboot()
+	s.target.Spared = []identity.Ref{s.w.Caller().Ref()}
+	r := s.stop()
+	if m := s.member(r, kid); m.Fate != Exited || r.Verdict != Clean || len(s.w.Ledger().Deliveries) > 0 {
+		t.Errorf("%+v, %s", m, r.Verdict)
+	}
+}
+
+// TestANumberThatIsReusedDuringTheGrace belongs to a stranger, who lives.
+func TestANumberThatIsReusedDuringTheGrace(t *testing.T) {
+	s := newStage(t, Server, sim.Options{PIDs: 12}, sim.Swallow(syscall.SIGTERM))
+	kid := s.cmd.Fork(sim.Proc{Comm: "kid", Args: []string{"kid", "--work"}})
+	var others []*sim.Process
+	s.w.At(time.Second, func() {
+		kid.Exit()
+		for range 8 {
+			others = append(others, s.w.Init().Fork(sim.Proc{Comm: "other", Args: []string{"kid", "--work"}, Stranger: true}))
+		}
+	})
+	r := s.stop()
+	reused := slices.ContainsFunc(others, func(p *sim.Process) bool { return p != nil && p.PID() == kid.PID() })
+	if !reused {
+		t.Fatal("the number was not reused, so nothing was tested")
+	}
+	for _, p := range others {
+		if p != nil && !p.Alive() {
+			t.Errorf("%v was killed", p)
+		}
+	}
+	if m := s.member(r, kid); m.Fate != Exited {
+		t.Errorf("%+v", m)
+	}
+}
