@@ -96,7 +96,7 @@ func (l *loader) compose(root *node) *node {
 	root = l.profiled(root)
 	for i, p := range root.pairs {
 		if r := topRule.below(p.key.raw); r != nil && r.task != "" && p.value.form == mapping {
-			root.pairs[i].value = l.replicated(l.extended(root, p.value, r), r)
+			root.pairs[i].value = l.replicated(l.extended(root, p.value, r))
 		}
 	}
 	return root
@@ -118,7 +118,7 @@ func (l *loader) include(root *node, open []string) *node {
 }
 
 func (l *loader) included(n *node, open []string) *node {
-	file := l.path(&node{form: text, text: n.raw}, n.src.dir)
+	file := l.path(n, n.src.dir)
 	l.includes++
 	switch {
 	case slices.Contains(open, file):
@@ -230,7 +230,7 @@ func (l *loader) hintTemplate(root, tasks *node, name string) string {
 const maxReplicas = 64
 
 // replicated writes each task with replicas out as NAME-1, NAME-2, …
-func (l *loader) replicated(tasks *node, r *rule) *node {
+func (l *loader) replicated(tasks *node) *node {
 	c := *tasks
 	c.pairs = nil
 	for _, p := range tasks.pairs {

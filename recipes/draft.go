@@ -113,7 +113,9 @@ func (l *loader) findEngine(d *draft, name string) *engine {
 		l.errs.add(n, "", "engine %s: %v", name, err)
 	case e == nil:
 		l.errs.add(n, l.hintEngine(name), "there is no engine %s", n.quoted())
-	case e.text("kind", "server") != d.kind && e.tree != nil:
+	case e.tree == nil:
+		n.bad = true // what is wrong with it is said in its own file
+	case e.text("kind", "server") != d.kind:
 		l.errs.add(n, "put it under "+e.text("kind", "server")+"s", "%s is an engine for %ss", name, e.text("kind", "server"))
 	}
 	return e

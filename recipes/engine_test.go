@@ -1,6 +1,8 @@
 package recipes
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,6 +100,42 @@ func TestDiagnosisNamesTheCauseOnce(t *testing.T) {
 	line := "Error: listen tcp 127.0.0.1:11434: bind: address already in use"
 	found := Diagnose("ollama", []string{line, "x", line})
 	if len(found) != 1 || found[0].Engine != "ollama" || !strings.HasPrefix(found[0].Cause, "127.0.0.1:11434 is taken") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// A person's own engines take precedence, and what is wrong with them is said at
+// their own place.
+func TestPersonalEngines(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"vllm":  "name: vllm\ncommand: [my-vllm, \"${model}\", \"${port}\"]\nport: 1234\n",
+		"mine":  "name: mine\nmodel: none\ncommand: [mine]\ndiagnose:\n  - {line: 'no (.*) left', cause: 'no $1', fix: buy more}\n",
+		"other": "name: another\nmodel: none\ncommand: [x]\n",
+		"wrong": "name: wrong\ncomand: [x]\nport: many\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := testOptions
+	o.EngineDir = dir
+	r, err := Load(write(t, "servers: {a: {engine: vllm, model: m}, b: {engine: mine}}"), o)
+	if err != nil || !slices.Equal(r.Tasks[0].Command, []string{"my-vllm", "m", "1234"}) || r.Tasks[1].Command[0] != "mine" {
+		t.Errorf("tasks %+v: %v", r, err)
+	}
+	_, err = Load(write(t, "servers: {a: {engine: wrong}, b: {engine: wrong}, c: {engine: other}, d: {engine: min}}"), o)
+	want := []string{"hob.yaml:1:83: there is no engine \"min\" (did you mean mine?)", "wrong.yaml:2:1: unknown key \"comand\" (did you mean \"command\"?)",
+		"wrong.yaml:3:7: port must be", "other.yaml:1:7: the engine in this file is called \"another\""}
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v\nlacks %s", err, w)
+		}
+	}
+	if got := len(err.(Errors)); got != len(want) {
+		t.Errorf("%d errors, want %d:\n%v", got, len(want), err)
+	}
+	if found := DiagnoseIn(dir, "mine", []string{"no beer left"}); len(found) != 1 || found[0].Cause != "no beer" {
 		t.Errorf("found %+v", found)
 	}
 }

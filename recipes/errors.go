@@ -47,22 +47,29 @@ const maxErrors = 200
 // list collects errors while a recipe is read.
 type list struct {
 	errs []*Error
-	seen map[Error]*Error // an anchor that is used twice is wrong once
+	seen map[Error]bool // an anchor that is used twice is wrong once
 }
 
-func (l *list) at(s *source, line, col int, msg, hint string) *Error {
-	e := Error{File: s.name, Line: line, Column: col, Msg: msg, Hint: hint, order: s.order}
+// at reports what is wrong at a place of a file.
+func (l *list) at(s *source, line, col int, msg, hint string) {
+	l.record(Error{File: s.name, Line: line, Column: col, Msg: msg, Hint: hint, order: s.order}, s.line(line))
+}
+
+// hidden reports what is wrong at a place whose line may hold a secret.
+func (l *list) hidden(s *source, line, col int, msg, hint string) {
+	l.record(Error{File: s.name, Line: line, Column: col, Msg: msg, Hint: hint, order: s.order}, "")
+}
+
+func (l *list) record(e Error, text string) {
 	if l.seen == nil {
-		l.seen = map[Error]*Error{}
+		l.seen = map[Error]bool{}
 	}
-	if old := l.seen[e]; old != nil {
-		return old
+	if l.seen[e] {
+		return
 	}
-	full := e
-	full.Text = s.line(line)
-	l.seen[e] = &full
-	l.errs = append(l.errs, &full)
-	return &full
+	l.seen[e] = true
+	e.Text = text
+	l.errs = append(l.errs, &e)
 }
 
 // enough reports whether more errors will not be shown, so that hints for them
@@ -72,10 +79,15 @@ func (l *list) enough() bool { return len(l.errs) >= maxErrors }
 // add reports what is wrong at a value of the file.
 func (l *list) add(n *node, hint, format string, args ...any) {
 	n.bad = true
-	e := l.at(n.src, n.line, n.col, fmt.Sprintf(format, args...), hint)
+	l.place(n)(n.src, n.line, n.col, fmt.Sprintf(format, args...), hint)
+}
+
+// place is how errors at or in a value are reported.
+func (l *list) place(n *node) func(s *source, line, col int, msg, hint string) {
 	if n.secret {
-		e.Text = ""
+		return l.hidden
 	}
+	return l.at
 }
 
 // err is what was collected, in the order of the file; nil if nothing was.

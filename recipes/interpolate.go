@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -280,7 +281,8 @@ func (l *loader) fill(n *node, s *scope) string {
 }
 
 func (l *loader) badReference(n *node, err error) {
-	if b, ok := err.(*badReference); ok {
+	var b *badReference
+	if errors.As(err, &b) {
 		l.inside(n, b.expr, b.msg, "a dollar before a bracket is written $${")
 	}
 }
@@ -324,9 +326,7 @@ func (l *loader) inside(n *node, expr, msg, hint string) {
 			break
 		}
 	}
-	if e := l.errs.at(n.src, line, col, msg, hint); n.secret {
-		e.Text = ""
-	}
+	l.errs.place(n)(n.src, line, col, msg, hint)
 }
 
 // byteColumn is where column col (in characters, from 1) starts in the line.

@@ -46,7 +46,7 @@ func load(src *source, text []byte, file string, o Options) (*Recipe, error) {
 		return nil, l.errs.err()
 	}
 	r := l.recipe(root)
-	r.File = file
+	r.File = filepath.Join(src.dir, filepath.Base(file)) // from wherever it is looked at later
 	if r.Name == "" {
 		r.Name = defaultName(file)
 	}

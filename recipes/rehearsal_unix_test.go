@@ -89,10 +89,8 @@ func loadRehearsed(t *testing.T, name string) *recipes.Recipe {
 	for _, m := range portVars.FindAllStringSubmatch(vars, -1) {
 		set[m[1]] = strconv.Itoa(freePort(t))
 	}
-	r, err := recipes.Load(file, recipes.Options{Self: self, Rehearse: true, Set: set, Getenv: func(string) string { return "" }})
-	if name == "ollama-beside" || name == "web-chat" { // these name $HOME
-		r, err = recipes.Load(file, recipes.Options{Self: self, Rehearse: true, Set: set})
-	}
+	home := map[string]string{"HOME": t.TempDir()}
+	r, err := recipes.Load(file, recipes.Options{Self: self, Rehearse: true, Set: set, Getenv: func(name string) string { return home[name] }})
 	if err != nil {
 		t.Fatal(err)
 	}

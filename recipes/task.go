@@ -224,7 +224,11 @@ func rejoin(word string, ps []part) []part {
 func (l *loader) path(n *node, base string) string {
 	p := n.str()
 	if p == "~" || strings.HasPrefix(p, "~/") {
-		p = filepath.Join(l.getenv("HOME"), p[1:])
+		home := l.getenv("HOME")
+		if home == "" {
+			l.errs.add(n, "write the whole path", "~ is nowhere: HOME is not set")
+		}
+		p = filepath.Join(home, p[1:])
 	}
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
