@@ -27,7 +27,7 @@ const standard = "hob.yaml"
 // a recipe in dirs, or one of the gallery; "" is ./hob.yaml.
 func Find(arg string, dirs []string) (file string, err error) {
 	if arg == "" {
-		return inFolder(".", fmt.Errorf("%w: there is no %s here; name a recipe, or see: hob recipes", ErrNoRecipe, standard))
+		return inFolder(".", fmt.Errorf("%w: there is no %s here; name a recipe, or write one", ErrNoRecipe, standard))
 	}
 	if info, err := os.Stat(arg); err == nil {
 		if !info.IsDir() {
@@ -75,7 +75,7 @@ func noRecipe(arg string, dirs []string) error {
 	if near := nearest(arg, Names(dirs)); near != "" {
 		return fmt.Errorf("%w: %s; did you mean %s?", ErrNoRecipe, arg, near)
 	}
-	return fmt.Errorf("%w: %s is neither a file nor a recipe's name; see: hob recipes", ErrNoRecipe, arg)
+	return fmt.Errorf("%w: %s is neither a file nor the name of a recipe", ErrNoRecipe, arg)
 }
 
 // Names are the recipes that Find knows by name: those in dirs, then the gallery.
