@@ -193,7 +193,7 @@ func planTerm(s Seen) []Action {
 	}
 	until := s.Since.Add(s.Policy.TermGrace)
 	over := s.Looks > 1 && !s.Now.Before(until)
-	if over || !told {
+	if over || !told || !s.anyLeft() {
 		// Without anyone told only the command is left, which had its time.
 		// One whose child was told may just be about to clean up after it.
 		return enter(PhaseForce)

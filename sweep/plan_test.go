@@ -108,6 +108,8 @@ func TestPlan(t *testing.T) {
 			Seen{Phase: PhaseTerm, Looks: 1, Now: at(0), Since: at(0), Asked: at(-9), Procs: procs(cmd)}, "-> force"},
 		{"a command whose child was told gets the time to clean up",
 			Seen{Phase: PhaseTerm, Looks: 2, Now: at(1), Since: at(0), Asked: at(-9), Told: true, Procs: procs(cmd)}, "wait 1.5"},
+		{"when all who were told have ended, their time is over",
+			Seen{Phase: PhaseTerm, Looks: 2, Now: at(1), Since: at(0), Asked: at(-9), Told: true}, "-> force"},
 		{"each once",
 			Seen{Phase: PhaseTerm, Looks: 2, Now: at(1), Since: at(0), Procs: procs(told)}, "wait 1.5"},
 		{"a newcomer is told too",
