@@ -332,6 +332,7 @@ func TestExamples(t *testing.T) {
 // seeTasks checks that every task is what it should be once up has returned.
 func (k *kitchen) seeTasks(e example) {
 	k.t.Helper()
+	k.untilJobsEnd()
 	want := map[string]string{"server": "ready", "job": "completed", "shell": "ready"}
 	for _, t := range k.ps() {
 		if t.State != want[t.Kind] {
@@ -348,6 +349,16 @@ func (k *kitchen) seeTasks(e example) {
 			k.t.Errorf("the log of %s lacks %q", t.Task, line)
 		}
 	}
+}
+
+// untilJobsEnd waits for the jobs that nothing depends on, for which up does not wait.
+func (k *kitchen) untilJobsEnd() {
+	k.t.Helper()
+	k.until("the jobs to end", func() bool {
+		return !slices.ContainsFunc(k.ps(), func(t task) bool {
+			return t.Kind == "job" && t.State != "completed" && t.State != "failed"
+		})
+	})
 }
 
 func question(answer string) string {

@@ -35,6 +35,7 @@ type ollama struct {
 func (k *kitchen) serveOllama() ollama {
 	k.t.Helper()
 	k.hob("up", "ollama/hob.yaml")
+	k.untilJobsEnd()
 	server := k.task("ollama")
 	if server.State != "ready" || server.PID == nil || server.URL == nil {
 		k.t.Fatalf("after up: %+v", server)

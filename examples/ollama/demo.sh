@@ -14,6 +14,7 @@ by_hand_port=${BY_HAND_PORT:-18435}
 
 # runner_of PID prints the pid of the runner that an Ollama server has.
 runner_of() { cat "/proc/$1/task/"*/children | tr ' ' '\n' | grep -m 1 .; }
+has_model() { [ "$(field model state)" = completed ]; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 # serve GRACE starts the example, gets a completion and kills the server hard.
@@ -21,6 +22,7 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 serve() {
   export OLLAMA_GRACE=$1
   show hob up examples/ollama/hob.yaml
+  wait_until 120 "the job that makes the model" has_model
   server=$(field ollama pid)
   show hob pilot ask --url "$(field ollama url)" --model tiny "Who are you?"
   runner=$(runner_of "$server")
