@@ -180,7 +180,7 @@ func (u *upRun) failed(t *upTask, task Task, why error) error {
 
 // spec is what the keeper starts.
 func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
-	argv, _ := t.Bind(t.port)
+	argv, _ := t.BindLate(u.late(t))
 	stop, err := stopPolicy(t.Stop)
 	if err != nil {
 		return Spec{}, fmt.Errorf("%s: %w", t.Name, err)
@@ -188,14 +188,14 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 	return Spec{
 		Schema: Schema, Run: u.dir.Name, Task: t.Name, RunID: u.run.ID, Nonce: nonce,
 		Kind: sweep.Kind(t.Kind), Engine: t.Engine, Args: argv, Dir: t.Dir, Env: u.environment(t), Port: t.port,
-		Ready: readinessOf(t.Task, t.port), Stop: stop, Restart: Restart(t.Restart),
+		Ready: readinessOf(t.Task, u.late(t)), Stop: stop, Restart: Restart(t.Restart),
 		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
 	}, nil
 }
 
-func readinessOf(t recipes.Task, port int) *Readiness {
-	r := t.BindReady(port)
+func readinessOf(t recipes.Task, late recipes.Late) *Readiness {
+	r := t.BindReadyLate(late)
 	if r == nil {
 		return nil
 	}

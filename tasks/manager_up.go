@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -302,11 +303,17 @@ func (u *upRun) fillRun() error {
 	}
 	r.Recipe, r.Dir, r.Rehearse = u.recipe.File, u.recipe.Dir, u.o.Rehearse
 	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = u.recipe, digest(u.recipe), u.Version, now
-	r.Tasks, r.Ports = nil, map[string]int{}
+	r.Tasks = nil
 	for _, t := range u.recipe.Tasks {
 		r.Tasks = append(r.Tasks, t.Name)
 	}
+	// Tasks that this up is not about keep what they have.
+	if r.Ports == nil {
+		r.Ports = map[string]int{}
+	}
+	maps.DeleteFunc(r.Ports, func(name string, _ int) bool { return !slices.Contains(r.Tasks, name) })
 	for _, t := range u.tasks {
+		delete(r.Ports, t.Name)
 		if t.port > 0 {
 			r.Ports[t.Name] = t.port
 		}

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"hob/identity"
+	"hob/recipes"
 )
 
 // preflight checks the host for the tasks that are to start, and gives ports to
@@ -44,7 +46,7 @@ func (u *upRun) wants() []want {
 		if t.act == leave {
 			continue
 		}
-		argv, _ := t.Bind(t.port)
+		argv, _ := t.BindLate(u.late(t))
 		env := u.environment(t)
 		list = append(list, want{task: t.Task, argv: argv, path: lookup(env, "PATH"), port: t.port})
 	}
@@ -113,6 +115,20 @@ func (u *upRun) autoPorts() error {
 		t.port = l.Addr().(*net.TCPAddr).Port
 	}
 	return nil
+}
+
+// late is what a task is told when it starts: its port, and those of the others.
+func (u *upRun) late(t *upTask) recipes.Late {
+	late := recipes.Late{Port: t.port, Ports: maps.Clone(u.run.Ports)}
+	if late.Ports == nil {
+		late.Ports = map[string]int{}
+	}
+	for _, o := range u.tasks {
+		if o.port > 0 {
+			late.Ports[o.Name] = o.port
+		}
+	}
+	return late
 }
 
 // held finds out who listens on the wanted ports.
@@ -188,7 +204,7 @@ func (m *Manager) describe(pid int) string {
 // environment is what the task's command is started with, but for what the
 // keeper adds: the caller's, then the recipe's.
 func (u *upRun) environment(t *upTask) []string {
-	_, vars := t.Bind(t.port)
+	_, vars := t.BindLate(u.late(t))
 	env := map[string]string{}
 	var order []string
 	set := func(name, value string) {
