@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,8 +65,7 @@ func (p *printer) ink(code, s string) string {
 // line writes one line: head is never cut, tail gives way to the width. used is
 // the number of columns that head takes on the screen.
 func (p *printer) line(used int, head, tail string) {
-	p.b.WriteString(head)
-	p.b.WriteString(p.cut(tail, used))
+	p.b.WriteString(strings.TrimRight(head+p.cut(tail, used), " "))
 	p.b.WriteByte('\n')
 }
 
@@ -86,24 +86,48 @@ func (p *printer) head(r Report) {
 		safe(r.Reason), p.ink(faintInk, "took "+took(r.Took())))
 }
 
-// members draws the tree: pid, fate and signals in columns, then the branch.
+// members draws the tree: pid, fate, signals and memory in columns, then the branch.
 func (p *printer) members(r Report) {
 	if len(r.Members) == 0 {
 		fmt.Fprintf(&p.b, "  %s\n", p.ink(faintInk, "no process was captured"))
 	}
+	gpus := slices.ContainsFunc(r.Members, func(m ReportMember) bool { return m.GPUBytes != nil })
+	used := 42 + 10*count01(gpus)
 	for _, row := range forest(r.Members) {
 		m := r.Members[row.index]
-		fate, signals := string(m.Fate), strings.Join(m.Signals, " ")
-		if fate == "" {
-			fate = "alive"
+		head := fmt.Sprintf("%9d  %s  %-9s  %9s  ", m.PID, p.ink(fateInk[m.Fate], fmt.Sprintf("%-12s", fateWord(m.Fate))),
+			strings.Join(m.Signals, " "), amount(m.MemoryBytes))
+		if gpus {
+			head += fmt.Sprintf("%9s ", amount(m.GPUBytes))
 		}
-		head := fmt.Sprintf("  %7d  %s  %-9s %9s  ", m.PID, p.ink(fateInk[m.Fate], fmt.Sprintf("%-12s", fate)),
-			signals, amount(m.MemoryBytes))
-		p.line(46, head, row.branch+CommandLine(m.Args))
+		p.line(used, head, row.branch+shown(m.Args))
 		if m.Note != "" {
-			p.line(46, strings.Repeat(" ", 46), row.below+safe(m.Note))
+			p.line(used, strings.Repeat(" ", used), row.below+safe(m.Note))
 		}
 	}
+}
+
+// fateWord is the fate, or what a dry run says of the living.
+func fateWord(f Fate) string {
+	if f == "" {
+		return "alive"
+	}
+	return string(f)
+}
+
+// shown is a command line, or that there is none to show.
+func shown(args []string) string {
+	if len(args) == 0 {
+		return "(no command line)"
+	}
+	return CommandLine(args)
+}
+
+func count01(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (p *printer) ports(r Report) {
@@ -133,7 +157,7 @@ func (p *printer) lookalikes(r Report) {
 			since = "since " + l.StartedAt.Local().Format("2006-01-02 15:04:05")
 		}
 		head := fmt.Sprintf("  %7d  %s  %s  same %s  ", l.PID, safe(who(l.User)), since, strings.Join(l.Why, ", "))
-		p.line(len([]rune(head)), head, CommandLine(l.Args))
+		p.line(len([]rune(head)), head, shown(l.Args))
 		if l.Note != "" {
 			p.line(11, strings.Repeat(" ", 11), safe(l.Note))
 		}
