@@ -98,18 +98,20 @@ func (s *stopper) scan(ctx context.Context) scan {
 	var out scan
 	holders := map[int][]int{}
 	out.ports, holders = s.ports(ctx)
+	gpus, gpuNotes := s.settleGPU(ctx)
 	table, err := s.tr.h.Snapshot(ctx, rowWants)
 	if err == nil && !table.SawSelf {
 		err = errors.New("the process table does not show the process that reads it")
 	}
 	if err != nil {
 		out.inspection = inspectedNone
-		out.notes = append(out.notes, fmt.Sprintf("the host could not be looked at: %v", err))
+		out.notes = append(gpuNotes, fmt.Sprintf("the host could not be looked at: %v", err))
 		return out
 	}
 	out.inspection, out.notes = inspectionOf(table)
+	out.notes = append(out.notes, gpuNotes...)
 	w := s.wanted(table)
-	w.ports = holders
+	w.ports, w.gpus = holders, gpus
 	for _, p := range table.Procs {
 		if l, ok := s.lookalike(p, w); ok {
 			out.lookalikes = append(out.lookalikes, l)

@@ -45,7 +45,7 @@ func (s *stopper) preview() Report {
 
 func (s *stopper) memberReport(n *node) ReportMember {
 	m := ReportMember{PID: n.Ref.PID, Start: n.Ref.Start, Parent: n.Parent, Args: n.Args, Evidence: n.Evidence,
-		Signals: names(n.Signals), Sent: n.Signals, Fate: n.Fate, EndedAt: n.EndedAt, Note: n.Note, MemoryBytes: n.memory}
+		Signals: names(n.Signals), Sent: n.Signals, Fate: n.Fate, EndedAt: n.EndedAt, Note: n.Note, MemoryBytes: n.memory, GPUBytes: n.gpu}
 	if ended(m.Fate) {
 		m.Note += s.unreaped(n)
 		return m

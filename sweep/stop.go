@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/sweep/gpu"
 )
 
 // Phases of a capture, as it says itself.
@@ -37,6 +38,8 @@ type stopper struct {
 	since   time.Time
 	looks   int
 	quiet   int
+	gpu     gpu.Reading // before the stop
+	gpus    []string    // on which members held memory
 	saveErr error
 	paneErr error
 }
@@ -57,6 +60,7 @@ func (s *stopper) capture() {
 		}
 	}
 	s.tr.begun, s.tr.dirty = true, true
+	s.weighGPU(s.ctx)
 }
 
 // run is steps 3 to 7.

@@ -12,6 +12,7 @@ import (
 	"context"
 
 	"hob/identity"
+	"hob/sweep/gpu"
 )
 
 // Effects is what a stop needs done by whoever calls it.
@@ -43,6 +44,9 @@ type Options struct {
 	// DryRun: nothing is signalled, saved or closed. The living members of the
 	// report have no fate, and their note says what they would get.
 	DryRun bool
+	// GPU reads who holds GPU memory (gpu.Read); nil: not looked at, and
+	// unknown. Where the task holds any, the stop waits for it to be given back.
+	GPU func(ctx context.Context, pids []int) gpu.Reading
 }
 
 // Step of the stop protocol.

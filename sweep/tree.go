@@ -20,6 +20,7 @@ type node struct {
 	seen    int              // number of the last round that walked it
 	origin  int              // pid of the tmux server that its environment names; -1: none; 0: not looked
 	memory  *int64           // resident bytes when first read
+	gpu     *int64           // GPU memory before the stop
 	refused string           // the signal that was refused, and why
 }
 
