@@ -180,7 +180,7 @@ func (w *World) ref(p *Process) identity.Ref {
 	return r
 }
 
-func bootID(n int) string { return fmt.Sprintf("boot-%d", n) }
+func bootID(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
 func (p *Process) token() identity.Token {
 	if p.w.o.OS == "linux" {
