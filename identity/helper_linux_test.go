@@ -152,7 +152,7 @@ func self(name string, wrap ...string) *exec.Cmd {
 		argv[len(argv)-1], _ = os.Executable()
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), helperEnv+"="+name)
+	cmd.Env = append(os.Environ(), helperEnv+"="+name, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

@@ -48,15 +48,11 @@ func (s *statLine) numbers(text []byte) error {
 	const vsize = 19 // the one field here that may pass 63 bits
 	var f [21]int64
 	for i := range f {
-		sp := bytes.IndexAny(text, " \n")
-		if sp < 0 { // a field without an end may have been cut
+		n, rest, ok := nextNumber(text)
+		if !ok && (i != vsize || len(rest) == 0) {
 			return errMalformed
 		}
-		n, ok := decimal(text[:sp])
-		if !ok && (i != vsize || !isDecimal(text[:sp])) {
-			return errMalformed
-		}
-		f[i], text = n, text[sp+1:]
+		f[i], text = n, rest
 	}
 	s.ppid, s.pgid, s.sid, s.tty = int(f[0]), int(f[1]), int(f[2]), int(int32(f[3]))
 	s.flags, s.threads, s.start, s.rss = uint64(f[5]), int(f[16]), uint64(f[18]), f[20]
@@ -66,13 +62,34 @@ func (s *statLine) numbers(text []byte) error {
 	return nil
 }
 
+// nextNumber takes a number and the space or newline that must end it: one
+// without an end may have been cut. A number past 63 bits is not ok, and is
+// skipped. It is written out because a snapshot spends its own time here.
+func nextNumber(text []byte) (n int64, rest []byte, ok bool) {
+	i, neg := 0, false
+	if len(text) > 0 && text[0] == '-' {
+		i, neg = 1, true
+	}
+	first := i
+	for ; i < len(text) && text[i]-'0' <= 9; i++ {
+		n = n*10 + int64(text[i]-'0')
+	}
+	if i == first || i == len(text) || text[i] != ' ' && text[i] != '\n' {
+		return 0, nil, false
+	}
+	if neg {
+		n = -n
+	}
+	return n, text[i+1:], i-first <= 18 // 19 digits may overflow
+}
+
 // decimal is strconv.ParseInt for a byte slice, without an allocation.
 func decimal(b []byte) (n int64, ok bool) {
 	neg := len(b) > 1 && b[0] == '-'
 	if neg {
 		b = b[1:]
 	}
-	if len(b) == 0 || len(b) > 19 {
+	if len(b) == 0 || len(b) > 18 {
 		return 0, false
 	}
 	for _, c := range b {
@@ -80,19 +97,11 @@ func decimal(b []byte) (n int64, ok bool) {
 			return 0, false
 		}
 		n = n*10 + int64(c-'0')
-		if n < 0 {
-			return 0, false
-		}
 	}
 	if neg {
 		n = -n
 	}
 	return n, true
-}
-
-func isDecimal(b []byte) bool {
-	_, err := strconv.ParseUint(string(b), 10, 64)
-	return err == nil
 }
 
 // statusFile is what hob needs of /proc/PID/status.

@@ -74,7 +74,7 @@ func readRow(dir string, pid int, want Field) (p Process, err error) {
 			err = errMalformed
 		}
 		if err == nil {
-			p = s.process(string(s.comm), startToken("linux", s.start))
+			s.fill(&p, string(s.comm), startToken("linux", s.start))
 		}
 		return err
 	})
@@ -84,12 +84,11 @@ func readRow(dir string, pid int, want Field) (p Process, err error) {
 	return p, err
 }
 
-func (s *statLine) process(comm string, start Token) Process {
-	return Process{
-		PID: s.pid, PPID: s.ppid, PGID: s.pgid, SID: s.sid, TTY: s.tty,
-		Comm: comm, State: s.state, Threads: s.threads, Start: start,
-		RSS: s.rss * pageSize, Kernel: s.flags&pfKthread != 0, UID: -1,
-	}
+// fill writes what a stat line tells into a row that is all zero.
+func (s *statLine) fill(p *Process, comm string, start Token) {
+	p.PID, p.PPID, p.PGID, p.SID, p.TTY = s.pid, s.ppid, s.pgid, s.sid, s.tty
+	p.Comm, p.State, p.Threads, p.Start = comm, s.state, s.threads, start
+	p.RSS, p.Kernel, p.UID = s.rss*pageSize, s.flags&pfKthread != 0, -1
 }
 
 // addFields reads what was asked for beyond stat, and notes what it could not read.

@@ -90,17 +90,19 @@ func (s *scan) add(line *statLine) {
 	if line.pid == s.self {
 		s.table.SawSelf = true
 	}
-	p := line.process(s.texts.bytes(line.comm), s.texts.token(line.start))
-	if s.want != 0 {
-		addFields(&p, procPath(p.PID)+"/", s.want)
-		if s.want&WantPidfs != 0 {
-			s.kernel.addPidfs(&p)
-		}
-		if s.replaced(&p) {
-			return
-		}
+	s.table.Procs = append(s.table.Procs, Process{})
+	p := &s.table.Procs[len(s.table.Procs)-1] // a row is large: it is written in place
+	line.fill(p, s.texts.bytes(line.comm), s.texts.token(line.start))
+	if s.want == 0 {
+		return
 	}
-	s.table.Procs = append(s.table.Procs, p)
+	addFields(p, procPath(p.PID)+"/", s.want)
+	if s.want&WantPidfs != 0 {
+		s.kernel.addPidfs(p)
+	}
+	if s.replaced(p) {
+		s.table.Procs = s.table.Procs[:len(s.table.Procs)-1]
+	}
 }
 
 // replaced reports whether the number changed hands between the stat line and

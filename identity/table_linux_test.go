@@ -1,0 +1,286 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+	"golang.org/x/sys/unix"
+)
+
+// TestSecondOpinion holds the readers against gopsutil's on the live host, for
+// every process that is the same before and after.
+func TestSecondOpinion(t *testing.T) {
+	host := localHost(t)
+	start(t, exec.Command("sleep", "600"))
+	start(t, self("threads")).line(t)
+	table, err := host.Snapshot(t.Context(), WantArgs|WantUser|WantPidfs|WantStarted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, row := range table.Procs {
+		opinion, ok := secondOpinion(row.PID)
+		now, err := readRow(procPath(row.PID)+"/", row.PID, WantArgs|WantUser)
+		if !ok || err != nil || now.Start != row.Start || row.Missing != 0 {
+			continue // ended, or not ours to read
+		}
+		compared++
+		got := []any{now.PPID, now.Comm, now.UID, now.TTY != 0}
+		want := []any{opinion.ppid, opinion.comm, opinion.uid, opinion.tty}
+		if !slices.Equal(got, want) || !slices.Equal(now.Args, opinion.args) {
+			t.Errorf("pid %d: %v %q, gopsutil %v %q", row.PID, got, now.Args, want, opinion.args)
+		}
+		if d := row.Started.Sub(opinion.created); d < -2*time.Second || d > 2*time.Second {
+			t.Errorf("pid %d started %v, gopsutil %v", row.PID, row.Started, opinion.created)
+		}
+	}
+	if compared < 3 {
+		t.Errorf("only %d processes were compared", compared)
+	}
+}
+
+type opinion struct {
+	ppid, uid int
+	comm      string
+	args      []string
+	tty       bool
+	created   time.Time
+}
+
+func secondOpinion(pid int) (o opinion, ok bool) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return o, false
+	}
+	ppid, err1 := p.Ppid()
+	uids, err2 := p.Uids()
+	args, err3 := p.CmdlineSlice()
+	term, err4 := p.Terminal()
+	ms, err5 := p.CreateTime()
+	comm, err6 := os.ReadFile(procPath(pid) + "/comm") // gopsutil's Name reads long ones from the arguments
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		return o, false
+	}
+	return opinion{int(ppid), int(uids[0]), string(comm[:len(comm)-1]), args, term != "", time.UnixMilli(ms)}, true
+}
+
+// TestSnapshotRows: what was asked for is there, or named as missing.
+func TestSnapshotRows(t *testing.T) {
+	host := localHost(t)
+	cmd := exec.Command("sleep", "600")
+	cmd.Dir, cmd.Env = "/", []string{"MARK=x y"}
+	s := start(t, cmd)
+	ref := refOf(t, host, s.pid)
+	const everything = WantArgs | WantUser | WantEnviron | WantCgroup | WantPidfs | WantSignals | WantCwd | WantWchan | WantStarted
+	var row Process
+	eventually(t, "its row is whole", func() bool {
+		table, err := host.Snapshot(t.Context(), everything)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(table.Procs, func(p Process) bool { return p.PID == s.pid })
+		if i < 0 {
+			t.Fatal("it is not in the listing")
+		}
+		row = table.Procs[i]
+		return len(row.Args) == 2 && row.State == 'S'
+	})
+	if row.Missing != 0 || row.Start != ref.Start || *row.PIDFS != *ref.PIDFS || row.UID != os.Getuid() ||
+		!slices.Equal(row.Environ, []string{"MARK=x y"}) || row.Cgroup == "" || row.Cwd != "/" || row.Threads != 1 {
+		t.Errorf("%+v", row)
+	}
+	if row.SID != sidOf(t, s.pid) || row.PGID == 0 || row.RSS <= 0 || row.Kernel {
+		t.Errorf("%+v", row)
+	}
+}
+
+func sidOf(t *testing.T, pid int) int {
+	t.Helper()
+	sid, err := unix.Getsid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sid
+}
+
+// TestSnapshotStops with its context.
+func TestSnapshotStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := localHost(t).Snapshot(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestKernelThreadIsNamedOne: pid 2 is kthreadd wherever it is seen.
+func TestKernelThreadIsNamedOne(t *testing.T) {
+	row, err := readRow("/proc/2/", 2, WantArgs)
+	if err != nil || row.Comm != "kthreadd" {
+		t.Skip("no kernel threads are seen from this pid namespace")
+	}
+	if !row.Kernel || row.Args != nil {
+		t.Errorf("%+v", row)
+	}
+}
+
+// TestChildrenOfThreads: a thread owns the children that it has forked, and the
+// leader's file does not name them.
+func TestChildrenOfThreads(t *testing.T) {
+	host := localHost(t)
+	var cmd *exec.Cmd
+	forked, done := make(chan error), make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		for unix.Gettid() == os.Getpid() { // not in the leader: give it back, take another
+			hold := make(chan bool)
+			go func() { runtime.LockOSThread(); <-hold }()
+			runtime.UnlockOSThread()
+			runtime.Gosched()
+			runtime.LockOSThread()
+			defer close(hold)
+		}
+		cmd = exec.Command("sleep", "600")
+		forked <- cmd.Start()
+		<-done
+	}()
+	if err := <-forked; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); close(done) })
+	pid := strconv.Itoa(os.Getpid())
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ofLeader, _ := parsePids(text, nil); slices.Contains(ofLeader, cmd.Process.Pid) {
+		t.Fatal("the leader forked it: the scene is not what it should be")
+	}
+	kids, err := host.Children(os.Getpid())
+	if err != nil || !slices.Contains(kids, cmd.Process.Pid) || !slices.IsSorted(kids) {
+		t.Errorf("%v, %v", kids, err)
+	}
+}
+
+// TestChildrenOfTheEnded: gone is gone, and a zombie has none.
+func TestChildrenOfTheEnded(t *testing.T) {
+	host := localHost(t)
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a zombie", func() bool { return !lives(cmd.Process.Pid) })
+	if kids, err := host.Children(os.Getpid()); err != nil || !slices.Contains(kids, cmd.Process.Pid) {
+		t.Errorf("a zombie is still its parent's child: %v, %v", kids, err)
+	}
+	if kids, err := host.Children(cmd.Process.Pid); err != nil || len(kids) != 0 {
+		t.Errorf("children of a zombie: %v, %v", kids, err)
+	}
+	_ = cmd.Wait()
+	for _, pid := range []int{cmd.Process.Pid, 1 << 22, -1, 0} {
+		if kids, err := host.Children(pid); err == nil || kids != nil {
+			t.Errorf("children of %d: %v, %v", pid, kids, err)
+		}
+	}
+}
+
+// TestHandleUnderManyHands: a handle may be used and closed from anywhere; no
+// call ever meets another's descriptor, and none is left open.
+func TestHandleUnderManyHands(t *testing.T) {
+	host := localHost(t)
+	s := start(t, exec.Command("sleep", "600"))
+	ref := refOf(t, host, s.pid)
+	before := openFiles(t)
+	for range 50 {
+		h, f := host.Verify(ref)
+		if f.Verdict != Owned {
+			t.Fatal(f)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { _ = host.Wait(ctx, []Handle{h}, time.Time{}) })
+			wg.Go(func() {
+				if err := h.Signal(0); err != nil && !errors.Is(err, ErrUnverifiable) {
+					t.Errorf("signal 0: %v", err)
+				}
+			})
+			wg.Go(func() { _, _ = h.Read(WantPidfs) })
+			wg.Go(func() { _ = h.Close() })
+		}
+		wg.Wait()
+		cancel()
+	}
+	eventually(t, "all descriptors are given back", func() bool { return openFiles(t) <= before })
+	if !lives(s.pid) {
+		t.Error("it is dead")
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// TestWaitForOneOfMany: the first to end wakes it.
+func TestWaitForOneOfMany(t *testing.T) {
+	host := localHost(t)
+	var hs []Handle
+	for range 20 {
+		h, err := host.Open(start(t, exec.Command("sleep", "600")).pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		hs = append(hs, h)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { _ = hs[13].Signal(syscall.SIGKILL) })
+	if err := host.Wait(t.Context(), hs, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := hs[13].Verify(); f.Verdict != Gone {
+		t.Errorf("%+v", f)
+	}
+	_ = hs[0].Close()
+	if err := host.Wait(t.Context(), hs, time.Time{}); !errors.Is(err, ErrUnverifiable) {
+		t.Errorf("waited for a closed handle: %v", err)
+	}
+	if err := host.Wait(t.Context(), []Handle{nil}, time.Time{}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("waited for no handle: %v", err)
+	}
+}
+
+// TestSocketsOfAnotherNamespace: a task may have a network of its own.
+func TestSocketsOfAnotherNamespace(t *testing.T) {
+	needRoot(t)
+	host := localHost(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	cmd := exec.Command("sleep", "600")
+	cmd.SysProcAttr = cloned(syscall.CLONE_NEWNET)
+	s := start(t, cmd)
+	if socks, err := host.Sockets(t.Context(), s.pid); err != nil || len(socks) != 0 {
+		t.Errorf("%v, %v", socks, err)
+	}
+	if socks, err := host.Sockets(t.Context(), 0); err != nil || len(socks) == 0 {
+		t.Errorf("%v, %v", socks, err)
+	}
+}
