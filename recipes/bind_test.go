@@ -39,6 +39,35 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// What a variable holds is text, even if it looks like a reference.
+func TestReferencesInVariables(t *testing.T) {
+	o := testOptions
+	o.Getenv = func(name string) string { return map[string]string{"LOOKS": "${port} $${port} ${a.port}"}[name] }
+	r, err := Load(write(t, `servers: {a: {command: ["${LOOKS}", "${port}"], port: auto, env: {E: "${LOOKS}"}}}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv, env := r.Tasks[0].Bind(80)
+	if want := o.Getenv("LOOKS"); argv[0] != want || argv[1] != "80" || env[0].Value != want {
+		t.Errorf("argv %q, env %q", argv, env)
+	}
+}
+
+// Tasks that extend one template are filled in each for itself.
+func TestTemplatesAreCopied(t *testing.T) {
+	r, err := Load(write(t, `
+templates: {t: {command: x, args: ["${port}"], env: {P: "${port}"}}}
+servers: {a: {extends: t, port: 1}, b: {extends: t, port: 2}}`), testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"1", "2"} {
+		if task := r.Tasks[i]; task.Command[1] != want || task.Env[0].Value != want {
+			t.Errorf("%s: %q %q", task.Name, task.Command, task.Env)
+		}
+	}
+}
+
 // Without chosen GPUs the variable is not there, rather than empty: empty hides all.
 func TestBindGPUs(t *testing.T) {
 	r, err := Load(write(t, "servers: {a: {command: x, gpus: auto}}"), testOptions)

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -132,8 +133,9 @@ func TestPersonalEngines(t *testing.T) {
 			t.Errorf("%v\nlacks %s", err, w)
 		}
 	}
-	if got := len(err.(Errors)); got != len(want) {
-		t.Errorf("%d errors, want %d:\n%v", got, len(want), err)
+	var errs Errors
+	if !errors.As(err, &errs) || len(errs) != len(want) {
+		t.Errorf("want %d errors:\n%v", len(want), err)
 	}
 	if found := DiagnoseIn(dir, "mine", []string{"no beer left"}); len(found) != 1 || found[0].Cause != "no beer" {
 		t.Errorf("found %+v", found)
