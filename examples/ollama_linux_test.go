@@ -5,12 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-
-	"hob/identity"
 )
 
 // installOllama puts a real Ollama first in the kitchen's PATH. It is built once
@@ -50,47 +47,12 @@ func (k *kitchen) serveOllama() ollama {
 	return ollama{*server.PID, runners[0]}
 }
 
-// killServer ends the server hard. Its runner must survive that, or the test shows nothing.
-func (k *kitchen) killServer(o ollama) {
-	k.t.Helper()
-	host, err := identity.Local()
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	server, err := host.Open(o.server)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer server.Close()
-	if got := k.task("ollama"); got.PID == nil || *got.PID != o.server { // looked at under the pin
-		k.t.Fatalf("the server is not pid %d any more: %+v", o.server, got)
-	}
-	if err := server.Signal(syscall.SIGKILL); err != nil {
-		k.t.Fatal(err)
-	}
-	k.until("the server to be gone", func() bool { return cmdline(o.server) == "" })
+// survived fails the test if there is nothing to sweep.
+func (o ollama) survived(t *testing.T) {
+	t.Helper()
 	if cmdline(o.runner) == "" {
-		k.t.Fatal("the runner did not survive its server")
+		t.Fatal("the runner did not survive its server")
 	}
-}
-
-func children(pid int) (pids []int) {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	for _, file := range files {
-		list, _ := os.ReadFile(file) // a thread that has ended has none
-		for _, field := range strings.Fields(string(list)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
-		}
-	}
-	return pids
-}
-
-// cmdline is "" for what is gone, and for zombies.
-func cmdline(pid int) string {
-	args, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return strings.TrimSpace(strings.ReplaceAll(string(args), "\x00", " "))
 }
 
 // seeRunnerEnded checks the report of the server: why it was made, and the runner's end.
@@ -151,15 +113,20 @@ func TestOllama(t *testing.T) {
 
 	k.env = append(slices.Clip(base), "OLLAMA_GRACE=1s")
 	first := k.serveOllama()
-	k.killServer(first)
+	k.kill("ollama", first.server)
+	first.survived(t)
 	k.until("the keeper to end the runner", func() bool { return cmdline(first.runner) == "" })
-	k.until("the task to have ended", func() bool { return k.task("ollama").State == "failed" })
+	k.until("the report", func() bool { return len(k.reports("ollama/ollama")) == 1 })
+	if got := k.task("ollama").State; got != "failed" {
+		t.Errorf("after its server was killed the task is %s", got)
+	}
 	k.seeRunnerEnded(first, "exited")
 
 	byHand := k.serveByHand()
 	k.env = append(slices.Clip(base), "OLLAMA_GRACE=10m")
 	second := k.serveOllama()
-	k.killServer(second)
+	k.kill("ollama", second.server)
+	second.survived(t)
 	k.hob("down", "ollama")
 	if cmdline(second.runner) != "" {
 		t.Error("the runner is alive after hob down")
@@ -168,10 +135,5 @@ func TestOllama(t *testing.T) {
 	if cmdline(byHand.Process.Pid) != "ollama serve" {
 		t.Fatal("the Ollama that was started by hand has ended")
 	}
-	for _, l := range r.Lookalikes {
-		if l.PID == byHand.Process.Pid && slices.Contains(l.Why, "command") {
-			return
-		}
-	}
-	t.Errorf("the Ollama started by hand, pid %d, is not named: %+v", byHand.Process.Pid, r.Lookalikes)
+	k.seeNamed(r, byHand.Process.Pid)
 }
