@@ -50,7 +50,7 @@ func (tr *tree) doubtful(n *node) bool {
 // originOf is the pid of the tmux server that an adopted member's environment
 // names, -1 if none.
 func (tr *tree) originOf(n *node) int {
-	if n.origin != 0 || n.parent != tr.keeper && n.parent != nil || n == tr.command() {
+	if n.origin != 0 || n.pin == nil || n.parent != tr.keeper && n.parent != nil || n == tr.command() {
 		return n.origin
 	}
 	if row, err := n.pin.Read(identity.WantEnviron); err == nil {

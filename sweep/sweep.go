@@ -10,6 +10,7 @@ package sweep
 
 import (
 	"context"
+	"fmt"
 
 	"hob/identity"
 	"hob/sweep/gpu"
@@ -44,6 +45,9 @@ type Options struct {
 	// DryRun: nothing is signalled, saved or closed. The living members of the
 	// report have no fate, and their note says what they would get.
 	DryRun bool
+	// Take promotes look-alikes, in a Sweep of a task that has ended. One that is
+	// not what was listed is refused with ErrRefused, and then nothing is signalled.
+	Take []Take
 	// GPU reads who holds GPU memory (gpu.Read); nil: not looked at, and
 	// unknown. Where the task holds any, the stop waits for it to be given back.
 	GPU func(ctx context.Context, pids []int) gpu.Reading
@@ -90,15 +94,32 @@ func Sweep(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effe
 	s.tr.dirty = changed || len(s.tr.targets()) > 0
 	switch {
 	case living:
-		r := s.report()
-		r.Members = []ReportMember{}
-		r.Verdict = verdictOf(nil, r.Host.Inspection, false)
-		return r, nil
+		return s.lookOnly(), refuseLiving(t, o)
 	case o.DryRun:
 		return s.preview(), nil
 	}
+	if err := s.promote(ctx); err != nil {
+		return s.preview(), err
+	}
 	err := s.run(PhaseTerm)
 	return s.report(), err
+}
+
+// lookOnly is the report on a living task: its look-alikes and ports.
+func (s *stopper) lookOnly() Report {
+	r := s.report()
+	r.Members = []ReportMember{}
+	r.Verdict = verdictOf(nil, r.Host.Inspection, false)
+	return r
+}
+
+// refuseLiving refuses to take anything while the task lives: what looks like it
+// then may well be at work for it.
+func refuseLiving(t Target, o Options) error {
+	if len(o.Take) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s/%s lives; take look-alikes after it has been stopped", ErrRefused, t.Run, t.Task)
 }
 
 // Observe is one round of the rolling capture: the tree below the keeper now,

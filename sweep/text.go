@@ -161,6 +161,7 @@ func (p *printer) lookalikes(r Report) {
 		if l.Note != "" {
 			p.line(11, strings.Repeat(" ", 11), safe(l.Note))
 		}
+		p.line(11, strings.Repeat(" ", 11), fmt.Sprintf("to end it: hob sweep %s/%s --take %s", safe(r.Run), safe(r.Task), Take{l.PID, l.Start}))
 	}
 }
 

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -345,5 +346,71 @@ func TestGPUMemoryInAnotherPidNamespace(t *testing.T) {
 	r, _ := Stop(context.Background(), s.w.Host(), s.target, s.disk, s, Options{GPU: read})
 	if !slices.ContainsFunc(r.Host.Notes, func(n string) bool { return strings.Contains(n, "GPU memory is unknown") }) {
 		t.Errorf("%q", r.Host.Notes)
+	}
+}
+
+func TestTake(t *testing.T) {
+	setup := func(t *testing.T) (*stage, *sim.Process, *sim.Process) {
+		s := newStage(t, Server, sim.Options{})
+		s.observe()
+		like := s.w.Init().Fork(sim.Proc{Comm: "like", Args: []string{"server", "--port", "8000"}, Stranger: true})
+		kid := like.Fork(sim.Proc{Comm: "kid", Args: []string{"kid"}, Stranger: true})
+		s.cmd.Exit()
+		s.w.Pass(time.Second)
+		return s, like, kid
+	}
+	sweepIt := func(s *stage, living bool, takes ...Take) (Report, error) {
+		return Sweep(context.Background(), s.w.Host(), s.target, s.disk, s, living, Options{Reason: "sweep", Take: takes})
+	}
+	of := func(p *sim.Process) Take { return Take{p.PID(), p.Ref().Start} }
+
+	t.Run("the one that was listed is ended, and what is below it", func(t *testing.T) {
+		s, like, kid := setup(t)
+		r, err := sweepIt(s, false, of(like))
+		if m := s.member(r, like); err != nil || m.Fate != Terminated || !slices.Equal(m.Evidence, []Evidence{Command, Taken}) || kid.Alive() || r.Verdict != Clean {
+			t.Errorf("%v, %+v, kid alive %v", err, m, kid.Alive())
+		}
+	})
+	refused := map[string]func(s *stage, like, kid *sim.Process) (Report, error){
+		"its number is another's now": func(s *stage, like, _ *sim.Process) (Report, error) {
+			return sweepIt(s, false, Take{like.PID(), "linux:7"})
+		},
+		"no look-alike":       func(s *stage, _, kid *sim.Process) (Report, error) { return sweepIt(s, false, of(kid)) },
+		"one of two is wrong": func(s *stage, like, kid *sim.Process) (Report, error) { return sweepIt(s, false, of(like), of(kid)) },
+		"of a living task":    func(s *stage, like, _ *sim.Process) (Report, error) { return sweepIt(s, true, of(like)) },
+		"it has become a tmux": func(s *stage, like, _ *sim.Process) (Report, error) {
+			like.Exec("tmux: server", "server", "--port", "8000")
+			return sweepIt(s, false, of(like))
+		},
+		"it is hob's own": func(s *stage, like, _ *sim.Process) (Report, error) {
+			s.target.Spared = append(s.target.Spared, like.Ref())
+			return sweepIt(s, false, of(like))
+		},
+	}
+	for name, take := range refused {
+		t.Run(name, func(t *testing.T) {
+			s, like, kid := setup(t)
+			r, err := take(s, like, kid)
+			if !errors.Is(err, ErrRefused) || ExitCode([]Report{r}, err) != 5 || !like.Alive() || !kid.Alive() || len(s.w.Ledger().Deliveries) > 0 {
+				t.Errorf("%v; %v", err, s.w.Ledger().Deliveries)
+			}
+		})
+	}
+}
+
+func TestParseTake(t *testing.T) {
+	table := []struct {
+		text string
+		want Take
+		ok   bool
+	}{
+		{"4121:linux:88125", Take{4121, "linux:88125"}, true},
+		{"4121", Take{}, false}, {"4121:", Take{}, false}, {"x:linux:1", Take{}, false}, {"-4:linux:1", Take{}, false}, {"0:linux:1", Take{}, false}, {"", Take{}, false},
+	}
+	for _, row := range table {
+		got, err := ParseTake(row.text)
+		if got != row.want || (err == nil) != row.ok || row.ok && got.String() != row.text {
+			t.Errorf("%q: %v, %v", row.text, got, err)
+		}
 	}
 }
