@@ -1,5 +1,11 @@
 // Package recipes is hob's language: it loads, interpolates and validates a
-// recipe and says, with file, line and column, what is wrong with it.
+// recipe and says, with file, line and column, what is wrong with it: all of it.
+//
+// A file is parsed into a tree that keeps every value's place (source, tree), put
+// together with what it includes and extends (compose), checked against tables
+// while its variables are filled in (rules, table, walk, interpolate), and read
+// into tasks (draft, task, env, order). The same tables make the JSON Schema, the
+// hints and the key reference. Engines are files of data in the same language.
 package recipes
 
 import "time"
