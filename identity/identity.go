@@ -166,6 +166,7 @@ const (
 	WantCwd                       // Cwd
 	WantWchan                     // Wchan
 	WantStarted                   // Started
+	WantDisk                      // DiskRead
 )
 
 // State of a process as the kernel shows it: 'R', 'S', 'D', 'Z', 'T', …
@@ -190,6 +191,7 @@ type Process struct {
 	Cwd                  string
 	Wchan                string    // where in the kernel it sleeps, "" when that is not shown
 	Started              time.Time // by the wall clock, for people only; zero when unknown
+	DiskRead             int64     // bytes that it had read from disk
 	// Missing are the fields that were asked for and could not be read.
 	Missing Field
 }

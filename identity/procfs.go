@@ -206,6 +206,17 @@ func parseCgroup(text []byte) string {
 	return string(bytes.TrimSpace(text))
 }
 
+// parseDiskRead finds what a process has had read from disk in its io file
+// (proc_pid_io(5)); reads that the page cache answered are not in it.
+func parseDiskRead(text []byte) (int64, bool) {
+	for line := range bytes.Lines(text) {
+		if v, ok := bytes.CutPrefix(line, []byte("read_bytes: ")); ok {
+			return decimal(bytes.TrimSpace(v))
+		}
+	}
+	return 0, false
+}
+
 // eachDirent calls f with every all-digit name in a buffer of linux_dirent64
 // (getdents64(2)): the pids of /proc, the threads of /proc/PID/task.
 func eachDirent(buf []byte, f func(n int)) error {

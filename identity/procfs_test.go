@@ -195,3 +195,15 @@ func TestArenaTextsDoNotTouch(t *testing.T) {
 		}
 	}
 }
+
+func TestParseDiskRead(t *testing.T) {
+	const io = "rchar: 4292\nwchar: 0\nsyscr: 13\nsyscw: 0\nread_bytes: 12288\nwrite_bytes: 7\ncancelled_write_bytes: 0\n"
+	if n, ok := parseDiskRead([]byte(io)); n != 12288 || !ok {
+		t.Errorf("got %d, %v", n, ok)
+	}
+	for _, bad := range []string{"", "read_bytes:", "read_bytes: x\n", "read_bytes: \n", "cancelled_read_bytes: 3\n"} {
+		if n, ok := parseDiskRead([]byte(bad)); ok {
+			t.Errorf("%q: got %d", bad, n)
+		}
+	}
+}

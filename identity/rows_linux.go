@@ -104,6 +104,13 @@ func addFields(p *Process, dir string, want Field) {
 	p.text(dir+"environ", want&WantEnviron, func(b []byte) { p.Environ = splitNul(b) })
 	p.text(dir+"cgroup", want&WantCgroup, func(b []byte) { p.Cgroup = parseCgroup(b) })
 	p.text(dir+"wchan", want&WantWchan, func(b []byte) { p.Wchan = parseWchan(b) })
+	p.text(dir+"io", want&WantDisk, func(b []byte) {
+		if n, ok := parseDiskRead(b); ok {
+			p.DiskRead = n
+		} else {
+			p.Missing |= WantDisk
+		}
+	})
 	if want&WantStarted != 0 {
 		p.Started = startedAt(p.Start)
 	}

@@ -48,6 +48,7 @@ type keeper struct {
 	walk    time.Duration // how long the last walk took
 	lookAt  time.Time     // when the next is due
 	sizeAt  time.Time     // when memory is measured again
+	disk    *int64        // bytes that the tree had read from disk; nil when unknown
 	said    map[string]int
 
 	task     Task      // task.json as last read; zero when it cannot be read

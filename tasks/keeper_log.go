@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"hob/tasks/probe"
 )
 
 // Bounds of a log when the spec gives none.
@@ -175,11 +177,15 @@ func (l *taskLog) watch(match *regexp.Regexp, count func(text []byte) int64) {
 	l.match, l.count, l.line = match, count, nil
 }
 
-// fresh is how much of what came was news.
-func (l *taskLog) fresh() int64 {
+// fresh is how much of what came was news, and the percentage that the end of
+// the log shows, if it does.
+func (l *taskLog) fresh() (news int64, percent *int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.news
+	if p, ok := probe.LastProgress(l.tail); ok {
+		percent = &p.Percent
+	}
+	return l.news, percent
 }
 
 // scan matches the lines that p ends.

@@ -106,7 +106,7 @@ func TestLogMatchesLines(t *testing.T) {
 	if v := l.view(); string(v.Matched) != "ready on port 8000" {
 		t.Errorf("matched %q", v.Matched)
 	}
-	if n := l.fresh(); n != int64(len("\x1b[1mready\x1b[0m on port 8000\r\nmore\r\n")) {
+	if n, _ := l.fresh(); n != int64(len("\x1b[1mready\x1b[0m on port 8000\r\nmore\r\n")) {
 		t.Errorf("%d fresh bytes", n)
 	}
 	l.watch(regexp.MustCompile(`^> $`), nil)

@@ -109,18 +109,21 @@ func (r *readyWatch) end() {
 	}
 }
 
-// move notes whether the task has moved since it last did.
+// move notes whether the task has moved since it last did. What is not known
+// now is compared again when it is.
 func (r *readyWatch) move(s probe.Sample) {
-	if s.Memory == nil {
-		s.Memory = r.sample.Memory
-	}
+	s.Memory, s.Disk, s.Percent = known(s.Memory, r.sample.Memory), known(s.Disk, r.sample.Disk), known(s.Percent, r.sample.Percent)
 	if probe.Moved(r.sample, s) != "" {
-		r.moved = s.At
-		r.sample = s
+		r.moved, r.sample = s.At, s
 	}
-	if r.sample.Memory == nil {
-		r.sample.Memory = s.Memory
+	r.sample.Memory, r.sample.Disk, r.sample.Percent = known(r.sample.Memory, s.Memory), known(r.sample.Disk, s.Disk), known(r.sample.Percent, s.Percent)
+}
+
+func known[T any](now, before *T) *T {
+	if now == nil {
+		return before
 	}
+	return now
 }
 
 // tick makes the attempt that is due, beside the loop.
@@ -130,7 +133,8 @@ func (r *readyWatch) tick(k *keeper, now time.Time) {
 	}
 	if !k.rec.WasReady {
 		k.measure(now)
-		r.move(probe.Sample{At: now, Log: k.term.log.fresh(), Memory: k.rec.MemoryBytes})
+		news, percent := k.term.log.fresh()
+		r.move(probe.Sample{At: now, Log: news, Memory: k.rec.MemoryBytes, Disk: k.disk, Percent: percent})
 	}
 	k.look(now) // the tree as it is now: a new worker may be the one that listens
 	s := probe.Subject{Command: k.life.ref.PID}

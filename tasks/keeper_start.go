@@ -133,14 +133,16 @@ func (k *keeper) commandEnded(e child.Exit) {
 	if k.spec.Kind == sweep.Server {
 		l.graceAt = now.Add(k.spec.Stop.Grace)
 	}
-	l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
+	k.readTask()
+	if k.want == "" && k.task.State != Stopping {
+		l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
+	}
 	k.ready.end()
 	k.rec.Ready, k.rec.ReadyNote = false, exit.outcome()
 	if l.restart.why != "" {
 		k.rec.ReadyNote += ", " + l.restart.why
 	}
 	k.note("%s", k.rec.ReadyNote)
-	k.readTask()
 	k.flush(now)
 }
 

@@ -52,33 +52,48 @@ func (k *keeper) tree(each func(identity.Handle)) (unknown bool) {
 	return unknown
 }
 
-// measure sums up the resident memory of the tree. One member that cannot be
-// read makes the sum unknown.
+// measure sums up the resident memory of the tree, and what it had read from
+// disk. One member that cannot be read makes a sum unknown.
 func (k *keeper) measure(now time.Time) {
 	k.sizeAt = now.Add(sizeEvery)
+	k.rec.MemoryBytes, k.rec.MeasuredAt, k.disk = nil, nil, nil
 	if k.reaper.Empty() {
-		k.rec.MemoryBytes, k.rec.MeasuredAt = nil, nil
 		return
 	}
-	var sum int64
-	known := true
+	var memory, disk sum
 	unknown := k.tree(func(pin identity.Handle) {
-		row, err := pin.Read(0)
-		switch {
-		case errors.Is(err, identity.ErrGone):
-		case err != nil || row.RSS < 0:
-			known = false
-		default:
-			sum += row.RSS
+		row, err := pin.Read(identity.WantDisk)
+		if errors.Is(err, identity.ErrGone) {
+			return
 		}
+		memory.add(row.RSS, err == nil && row.RSS >= 0)
+		disk.add(row.DiskRead, err == nil && row.Missing&identity.WantDisk == 0)
 	})
-	k.rec.MemoryBytes, k.rec.MeasuredAt = nil, &now
-	if known && !unknown {
-		k.rec.MemoryBytes = &sum
+	k.rec.MeasuredAt = &now
+	if !unknown {
+		k.rec.MemoryBytes, k.disk = memory.known(), disk.known()
 	}
 	if took := k.h.Now().Sub(now); lookRatio*took > sizeEvery {
 		k.sizeAt = now.Add(lookRatio * took)
 	}
+}
+
+// sum of numbers of which one may be unknown.
+type sum struct {
+	total   int64
+	missing bool
+}
+
+func (s *sum) add(n int64, known bool) {
+	s.total += n
+	s.missing = s.missing || !known
+}
+
+func (s *sum) known() *int64 {
+	if s.missing {
+		return nil
+	}
+	return &s.total
 }
 
 // watchOwner asks for a stop when the owner of a contained run has ended.

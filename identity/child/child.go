@@ -100,11 +100,11 @@ func (r *Reaper) Empty() bool {
 // Pin makes a Handle of a child that Start has just started, through its pidfd
 // where the host can take one over.
 func Pin(h identity.Host, pid, pidfd int) (identity.Handle, error) {
-	type byPidfd interface {
-		OpenPidfd(pid, pidfd int) (identity.Handle, error)
-	}
-	if host, ok := h.(byPidfd); ok && pidfd >= 0 {
-		return host.OpenPidfd(pid, pidfd)
+	if pidfd >= 0 {
+		pin, err := identity.OpenPidfd(h, pid, pidfd)
+		if !errors.Is(err, identity.ErrUnsupported) {
+			return pin, err
+		}
 	}
 	closePidfd(pidfd)
 	return h.Open(pid)

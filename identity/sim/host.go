@@ -132,6 +132,7 @@ func (w *World) row(p *Process, want identity.Field) identity.Process {
 	fill(identity.WantSignals, true, func() { r.SigIgn = p.ignored })
 	fill(identity.WantWchan, private, func() { r.Wchan = wchan(p) })
 	fill(identity.WantStarted, true, func() { r.Started = w.booted.Add(time.Duration(p.start) * tick) })
+	fill(identity.WantDisk, false, nil)
 	fill(identity.WantCwd, private && !dead, func() { r.Cwd = p.cwd })
 	return r
 }
