@@ -88,6 +88,7 @@ func TestReadyWhenItsOwnWorkerListens(t *testing.T) {
 
 // TestUnreadyAgain: a server that stops answering is not ready any more.
 func TestUnreadyAgain(t *testing.T) {
+	t.Parallel()
 	g := listener(t).start().up()
 	g.touch("listen")
 	g.until("ready", func() bool { return g.keeper().Ready })

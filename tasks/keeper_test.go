@@ -53,6 +53,7 @@ func TestKeeperRecordsASignal(t *testing.T) {
 // TestInstantExits: a command that has ended before anybody can look loses
 // neither its status nor its output nor its place in the records (faults 28, 29).
 func TestInstantExits(t *testing.T) {
+	t.Parallel()
 	times := 200
 	if testing.Short() {
 		times = 20
@@ -101,6 +102,7 @@ func TestLogIsCompleteThroughRotation(t *testing.T) {
 // TestStoppedTerminalDoesNotFreezeTheCommand: nobody reads the pane, and 60 MB
 // get into the log all the same.
 func TestStoppedTerminalDoesNotFreezeTheCommand(t *testing.T) {
+	t.Parallel()
 	const size = 60_000_000
 	g := newRig(t, sweep.Job).sh(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo; echo done`, size))
 	g.spec.Log = LogPolicy{MaxBytes: 2 * size, Keep: 1}
@@ -164,6 +166,7 @@ func (g *rig) allEnded(pids []int) {
 // TestHangupStopsEverything: kill-session, kill-server and a crash of tmux all
 // look like this.
 func TestHangupStopsEverything(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, sweep.Server).sh(`trap 'echo bye; exit 0' TERM;` + stragglers + `while :; do sleep 0.1; done`).start().up()
 	pids := g.stragglers()
 	g.pty.Close()
@@ -187,6 +190,7 @@ func TestHangupStopsEverything(t *testing.T) {
 }
 
 func TestTermStops(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		stop   *StopRequest
 		reason string
@@ -219,6 +223,7 @@ func TestTermStops(t *testing.T) {
 // TestSurvivorsOfAServerEndAfterTheGrace: the server is killed hard; what it
 // leaves has the grace to end by itself, and is then ended (fault 12).
 func TestSurvivorsOfAServerEndAfterTheGrace(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, sweep.Server).sh(stragglers + `while :; do sleep 0.1; done`)
 	g.spec.Stop.Grace = 2 * time.Second
 	g.start().up()
@@ -245,6 +250,7 @@ func TestSurvivorsOfAServerEndAfterTheGrace(t *testing.T) {
 }
 
 func TestLeftoversOfAJobEndAtOnce(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, sweep.Job).sh(stragglers + `exit 0`)
 	g.spec.Stop.Grace = time.Hour
 	g.start().up()
@@ -447,6 +453,7 @@ func TestFailedStarts(t *testing.T) {
 
 // TestSecretsStandOnlyInTheSpec (fault 49).
 func TestSecretsStandOnlyInTheSpec(t *testing.T) {
+	t.Parallel()
 	const secret = "hf_tHiSiStHeSeCrEt"
 	g := newRig(t, sweep.Server).sh(stragglers + `test -n "$TOKEN" && echo has it; while :; do sleep 0.1; done`)
 	g.spec.Env = append(g.spec.Env, "TOKEN="+secret)
@@ -520,6 +527,7 @@ func TestCaptureOutlivesTheKeeper(t *testing.T) {
 
 // TestOwnerEnds: a contained task stops with the hob that it belongs to.
 func TestOwnerEnds(t *testing.T) {
+	t.Parallel()
 	owner := command(t, "hold-stdin")
 	stdin, err := owner.StdinPipe()
 	if err != nil {
@@ -557,6 +565,7 @@ func init() {
 // TestStopOfAKilledHobIsFinished: while another hob holds the lock the keeper
 // signals nothing; when that is killed in the middle, the keeper goes on.
 func TestStopOfAKilledHobIsFinished(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, sweep.Server).sh(`trap 'echo told; exit 0' TERM;` + stragglers + `while :; do sleep 0.1; done`).start().up()
 	pids := g.stragglers()
 	holder := command(t, "hold", g.dir.SpecPath())
@@ -685,6 +694,7 @@ func TestMemoryOfTheTree(t *testing.T) {
 // TestCyclesLeaveNothing: starts and stops leave no process, file or terminal
 // behind (fault 45).
 func TestCyclesLeaveNothing(t *testing.T) {
+	t.Parallel()
 	times := 100
 	if testing.Short() {
 		times = 10
@@ -746,6 +756,7 @@ func (g *rig) cycle() {
 
 // TestRestartsLeakNothing inside the keeper.
 func TestRestartsLeakNothing(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, sweep.Server).sh(`(sleep 300 &) ; exit 1`)
 	g.spec.Stop.Grace = 0
 	g.spec.Restart = Restart{Policy: "always", Max: 1000, Backoff: time.Millisecond}

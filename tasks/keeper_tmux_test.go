@@ -33,6 +33,8 @@ func (g *rig) startIn(s *tmux.Server) tmux.Pane {
 	}
 	go g.watch(pane.PID)
 	g.t.Cleanup(func() {
+		_ = s.KillServer(context.Background())
+		<-g.ended // before its folder is removed
 		if g.t.Failed() {
 			events, _, _ := g.run.Events()
 			g.t.Log(events)
@@ -67,6 +69,7 @@ func (g *rig) gone() {
 // TestTmuxInstantExits: where tmux loses the status of quick exits, and pipe-pane
 // their output, the keeper's records have both (faults 28, 29).
 func TestTmuxInstantExits(t *testing.T) {
+	t.Parallel()
 	s := tmuxtest.New(t)
 	for i := range 10 {
 		g := newRig(t, sweep.Job, "/bin/sh", "-c", fmt.Sprintf("echo gone %d; exit %d", i, i))
@@ -90,6 +93,7 @@ func TestTmuxInstantExits(t *testing.T) {
 // TestTmuxEndsByAnotherHand: however a session ends, its tree is stopped and
 // reported (faults 11, 18).
 func TestTmuxEndsByAnotherHand(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(g *rig, s *tmux.Server, pane tmux.Pane) error{
 		"kill-pane":    func(g *rig, s *tmux.Server, pane tmux.Pane) error { return s.KillPane(g.t.Context(), pane.ID) },
 		"kill-server":  func(g *rig, s *tmux.Server, pane tmux.Pane) error { return s.KillServer(g.t.Context()) },
@@ -124,6 +128,7 @@ func TestTmuxEndsByAnotherHand(t *testing.T) {
 
 // TestTmuxStoppedServerDoesNotFreezeTheCommand.
 func TestTmuxStoppedServerDoesNotFreezeTheCommand(t *testing.T) {
+	t.Parallel()
 	s := tmuxtest.New(t)
 	const size = 20_000_000
 	g := newRig(t, sweep.Job).sh(fmt.Sprintf(`while [ ! -e go ]; do sleep 0.02; done; head -c %d /dev/zero | tr '\0' x; echo; echo done`, size))
