@@ -31,58 +31,21 @@ func (tr *tree) unexeced(n *node) bool {
 	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
 }
 
-// A process that was started in a pane of a tmux server in the tree, and whose
-// parents there have ended, is adopted by our keeper like any orphan of ours.
-// Only its environment tells (TMUX), and the server may be walked after it. So
-// what was adopted is asked where it comes from, and nothing is done to it, or
-// to what is below it, before the walk has seen every server.
-
-// doubtful reports whether the member, or one above it, may be such a process.
-func (tr *tree) doubtful(n *node) bool {
-	for ; n != nil && n != tr.keeper; n = n.parent {
-		if tr.originOf(n) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// originOf is the pid of the tmux server that an adopted member's environment
-// names, -1 if none.
-func (tr *tree) originOf(n *node) int {
-	if n.origin != 0 || n.pin == nil || n.parent != tr.keeper && n.parent != nil || n == tr.command() {
-		return n.origin
-	}
-	if row, err := n.pin.Read(identity.WantEnviron); err == nil {
-		n.origin = tmuxOf(row.Environ)
-	}
-	return n.origin
-}
-
-// settle spares what comes from a tmux server of the tree, and all below it.
-func (tr *tree) settle() {
-	servers := tr.servers()
-	if len(servers) == 0 {
+// stray spares an orphan that was started in a pane of somebody's tmux below us.
+// Its parents there have ended, so the keeper has adopted it like any orphan of
+// ours, and only its environment tells: the keeper gives TMUX to shells alone,
+// and then it names hob's own server. The server itself need not be in sight.
+func (tr *tree) stray(n *node) {
+	if n.Boundary != "" || n.parent != nil && n.parent != tr.keeper {
 		return
 	}
-	for _, n := range tr.nodes {
-		if !n.living() || n.Boundary != "" {
-			continue
-		}
-		if servers[tr.originOf(n)] {
-			n.Boundary, tr.dirty = inherited(tmuxBoundary), true
-		}
-		tr.mark(n, n.parent)
+	row, err := n.pin.Read(identity.WantEnviron)
+	if err != nil {
+		return
 	}
-}
-
-// servers are the pids of the tmux servers that were seen in the tree.
-func (tr *tree) servers() map[int]bool {
-	out := map[int]bool{}
-	for _, n := range tr.nodes {
-		if n.Boundary == tmuxBoundary {
-			out[n.Ref.PID] = true
-		}
+	server := tmuxOf(row.Environ)
+	own := func(r identity.Ref) bool { return r.PID == server }
+	if server > 0 && !slices.ContainsFunc(tr.t.Spared, own) {
+		n.Boundary = inherited(tmuxBoundary)
 	}
-	return out
 }

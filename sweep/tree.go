@@ -18,7 +18,6 @@ type node struct {
 	parent  *node            // nil at the top and for what was found without its parent
 	depth   int              // below the keeper
 	seen    int              // number of the last round that walked it
-	origin  int              // pid of the tmux server that its environment names; -1: none; 0: not looked
 	memory  *int64           // resident bytes when first read
 	gpu     *int64           // GPU memory before the stop
 	refused string           // the signal that was refused, and why
@@ -233,7 +232,6 @@ func (tr *tree) say(note string) {
 // prune drops members that have ended from a rolling capture: a server that
 // forks all day would else fill the disk. A leader whose kernel session still
 // holds a living member stays: it shows that the session was born in the tree.
-// So does a tmux server, which daemons name as where they come from.
 func (tr *tree) prune() {
 	needed := map[int]bool{}
 	for _, n := range tr.nodes {
@@ -243,7 +241,7 @@ func (tr *tree) prune() {
 	}
 	tr.nodes = slices.DeleteFunc(tr.nodes, func(n *node) bool {
 		led := needed[n.SID] && n.SID == n.Ref.PID
-		return ended(n.Fate) && !led && n.Boundary != tmuxBoundary
+		return ended(n.Fate) && !led
 	})
 }
 

@@ -26,41 +26,20 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	tr.blind, tr.moved, tr.listing = map[int]string{}, false, nil
 	tr.refresh()
 	before := len(tr.nodes)
-	doubtful := tr.walkAll(ctx, visit)
-	if !tr.keeperLives() || !tr.facts.Subreaper {
-		tr.closeSessions(ctx)
-	}
-	tr.settle()
-	for _, n := range doubtful {
-		visit(n)
-	}
-	tr.moved = tr.moved || len(tr.nodes) != before
-}
-
-// walkAll walks from the keeper, then from every living member that it did not
-// reach. It returns those whose visit must wait for the end of the walk.
-func (tr *tree) walkAll(ctx context.Context, visit func(*node)) (doubtful []*node) {
-	meet := func(n *node) {
-		if visit == nil {
-			return
-		}
-		if tr.doubtful(n) {
-			doubtful = append(doubtful, n)
-			return
-		}
-		visit(n)
-	}
 	if tr.keeperLives() {
 		tr.rooted = true
-		tr.walk(ctx, tr.keeper, meet)
+		tr.walk(ctx, tr.keeper, visit)
 		tr.rooted = false
 	}
 	for i := 0; i < len(tr.nodes); i++ {
 		if n := tr.nodes[i]; n.living() && n.seen != tr.round {
-			tr.walk(ctx, n, meet)
+			tr.walk(ctx, n, visit)
 		}
 	}
-	return doubtful
+	if !tr.keeperLives() || !tr.facts.Subreaper {
+		tr.closeSessions(ctx)
+	}
+	tr.moved = tr.moved || len(tr.nodes) != before
 }
 
 // refresh looks at every member that was alive, and at the keeper.
@@ -130,7 +109,7 @@ func (tr *tree) walk(ctx context.Context, root *node, visit func(*node)) {
 				queue = append(queue, kid)
 			}
 		}
-		if n != tr.keeper {
+		if visit != nil && n != tr.keeper {
 			visit(n)
 		}
 	}
@@ -300,6 +279,7 @@ func (tr *tree) take(pin identity.Handle, row identity.Process, parent *node, ev
 		n.depth = parent.depth + 1
 	}
 	tr.mark(n, parent)
+	tr.stray(n)
 	tr.dirty = true
 	return n
 }

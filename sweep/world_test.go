@@ -414,3 +414,32 @@ func TestParseTake(t *testing.T) {
 		}
 	}
 }
+
+// TestObserve: a rolling capture forgets who has ended, unless they still tell
+// something; the capture of a stop forgets nobody.
+func TestObserve(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	leader := s.cmd.Fork(sim.Proc{Comm: "leader", Args: []string{"leader"}, Setsid: true})
+	leader.Fork(worker("kid"))
+	plain := s.cmd.Fork(worker("plain"))
+	s.observe()
+	if len(s.disk.Members) != 4 || s.disk.Phase != phaseRolling {
+		t.Fatalf("%+v", s.disk)
+	}
+	plain.Exit()
+	leader.Exit()
+	s.w.Pass(time.Second)
+	stopped := s.disk
+	stopped.Phase = phaseStop
+	c, changed, err := Observe(context.Background(), s.w.Host(), s.target, stopped)
+	if err != nil || !changed || c.Phase != phaseStop || len(c.Members) != 4 {
+		t.Errorf("of a stop: %v, %v, %+v", err, changed, c)
+	}
+	s.observe()
+	if len(s.disk.Members) != 3 {
+		t.Errorf("the leader of a session with a living member stays, the other goes: %+v", s.disk.Members)
+	}
+	if _, changed, _ := Observe(context.Background(), s.w.Host(), s.target, s.disk); changed {
+		t.Error("nothing has changed")
+	}
+}
