@@ -67,8 +67,8 @@ func (tr *tree) bornSessions() map[int]bool {
 // discoverInSession pins pid, reads its session under the pin, and then the
 // anchor's: equal, with the anchor alive, means the same session.
 func (tr *tree) discoverInSession(pid int, anchor *node) {
-	pin, row, ok := tr.pinLiving(pid)
-	if !ok {
+	pin, row, err := tr.pinLiving(pid)
+	if err != nil {
 		return
 	}
 	now, err := anchor.pin.Read(0)

@@ -62,8 +62,8 @@ func listed(likes []Lookalike, t Take) (Lookalike, bool) {
 
 // take pins a look-alike and makes a member of it.
 func (s *stopper) take(t Take, like Lookalike) error {
-	pin, row, ok := s.tr.pinLiving(t.PID)
-	if !ok {
+	pin, row, err := s.tr.pinLiving(t.PID)
+	if err != nil {
 		return fmt.Errorf("%w: %s has ended, or cannot be read any more", ErrRefused, t)
 	}
 	if pin.Ref().Start != t.Start {

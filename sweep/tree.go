@@ -50,22 +50,24 @@ type tree struct {
 	nodes  []*node
 	live   map[int]*node // the living and the unknown, by pid
 
-	rooted  bool           // the walk that is under way started at the keeper
-	begun   bool           // a signal may have been sent: what is found now was not captured before
-	round   int            // number of the walk
-	done    func() bool    // wait has said ECHILD to the keeper
-	blind   map[int]string // processes that hang below us and could not be read, and why (this round)
-	moved   bool           // something changed its parent while we looked (this round)
-	dirty   bool           // there is something that the disk does not have
-	lastEnd time.Time      // when the last end of a member was seen
-	notes   []string       // for the report's host.notes
-	listing *listing       // the process table of this round, where one had to be read
+	rooted  bool                 // the walk that is under way started at the keeper
+	begun   bool                 // a signal may have been sent: what is found now was not captured before
+	round   int                  // number of the walk
+	done    func() bool          // wait has said ECHILD to the keeper
+	blind   map[int]string       // processes that hang below us and could not be read, and why (this round)
+	moved   bool                 // something changed its parent while we looked (this round)
+	corpses map[int]identity.Ref // zombies that were seen, by pid
+	dirty   bool                 // there is something that the disk does not have
+	lastEnd time.Time            // when the last end of a member was seen
+	notes   []string             // for the report's host.notes
+	listing *listing             // the process table of this round, where one had to be read
 }
 
 // newTree verifies every claim of the target and of the capture on disk, and
 // pins what lives.
 func newTree(h identity.Host, t Target, prev Capture, from Step) *tree {
-	tr := &tree{h: h, t: t, from: from, facts: h.Facts(), done: func() bool { return false }, live: map[int]*node{}, blind: map[int]string{}}
+	tr := &tree{h: h, t: t, from: from, facts: h.Facts(), done: func() bool { return false }, live: map[int]*node{},
+		blind: map[int]string{}, corpses: map[int]identity.Ref{}}
 	tr.begun = prev.Phase == phaseStop
 	if t.Keeper != nil {
 		tr.keeper = &node{Member: Member{Ref: *t.Keeper}}

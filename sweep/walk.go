@@ -198,8 +198,10 @@ func (tr *tree) discover(pid int, parent *node) *node {
 	if pid <= 1 || pid == tr.keeperPID() {
 		return nil
 	}
-	pin, row, ok := tr.pinLiving(pid)
-	if !ok {
+	pin, row, err := tr.pinLiving(pid)
+	if err != nil {
+		// What it leaves behind is the keeper's now, whose children we have listed.
+		tr.moved = tr.moved || !errors.Is(err, errCorpse) && tr.blind[pid] == "" && tr.matters(parent)
 		return nil
 	}
 	if row.PPID != parent.Ref.PID || parent.pin.Verify().Verdict != identity.Owned {
@@ -213,37 +215,49 @@ func (tr *tree) discover(pid int, parent *node) *node {
 	return tr.take(pin, row, parent, tr.chainEvidence(parent, pid))
 }
 
+// matters reports whether what is below a process may be ours to end.
+func (tr *tree) matters(n *node) bool { return n == tr.keeper || tr.spareOf(n).why == "" }
+
+// errCorpse is a zombie that was seen before: it has left nothing new behind.
+var errCorpse = errors.New("a zombie that is known")
+
 // pinLiving pins a process that hangs below us and reads its row under the pin.
 // What cannot be read is remembered as such.
-func (tr *tree) pinLiving(pid int) (identity.Handle, identity.Process, bool) {
+func (tr *tree) pinLiving(pid int) (identity.Handle, identity.Process, error) {
 	pin, err := tr.h.Open(pid)
 	if err != nil {
-		tr.missed(pid, err)
-		return nil, identity.Process{}, false
+		return nil, identity.Process{}, tr.missed(pid, err)
 	}
 	row, err := pin.Read(identity.WantArgs)
 	if err == nil {
-		switch f := pin.Verify(); f.Verdict {
-		case identity.Owned:
-			return pin, row, true
-		case identity.Unverifiable:
-			err = fmt.Errorf("%w: %s", identity.ErrUnverifiable, f.Reason)
-		default:
-			err = identity.ErrGone
+		f := pin.Verify()
+		if f.Verdict == identity.Owned {
+			return pin, row, nil
+		}
+		err = f.Err()
+		if f.Zombie && tr.knownCorpse(pin.Ref()) {
+			err = errCorpse
 		}
 	}
-	tr.missed(pid, err)
 	pin.Close()
-	return nil, identity.Process{}, false
+	return nil, identity.Process{}, tr.missed(pid, err)
 }
 
-// missed notes a process that could not be pinned or read. One that is gone is
-// not missed.
-func (tr *tree) missed(pid int, err error) {
-	if errors.Is(err, identity.ErrGone) {
-		return
+// knownCorpse reports whether the zombie was seen before, and remembers it.
+func (tr *tree) knownCorpse(ref identity.Ref) bool {
+	was, ok := tr.corpses[ref.PID]
+	tr.corpses[ref.PID] = ref
+	return ok && sameProcess(was, ref)
+}
+
+// missed notes a process that could not be pinned or read. One that has ended
+// is not missed.
+func (tr *tree) missed(pid int, err error) error {
+	over := errors.Is(err, identity.ErrGone) || errors.Is(err, identity.ErrReused) || errors.Is(err, errCorpse)
+	if !over {
+		tr.blind[pid] = fmt.Sprintf("process %d below the task could not be read: %v", pid, err)
 	}
-	tr.blind[pid] = fmt.Sprintf("process %d below the task could not be read: %v", pid, err)
+	return err
 }
 
 // chainEvidence grades a child that was found by its parent chain.

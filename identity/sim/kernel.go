@@ -44,7 +44,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 
 // inherit is what fork copies. Being a subreaper is not.
 func (p *Process) inherit(from *Process) {
-	p.parent, p.pgid, p.sid, p.tty = from, from.pgid, from.sid, from.tty
+	p.parent, p.forker, p.pgid, p.sid, p.tty = from, from, from.pgid, from.sid, from.tty
 	p.uid, p.comm, p.args, p.env, p.cwd, p.cgroup = from.uid, from.comm, from.args, from.env, from.cwd, from.cgroup
 	p.ignored, p.tree, p.spared = from.ignored, from.tree, from.spared
 	p.sockets = slices.Clone(from.sockets)

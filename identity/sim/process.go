@@ -62,6 +62,7 @@ type Process struct {
 	boot       int
 	start      int64 // ticks
 	parent     *Process
+	forker     *Process   // who forked it, whoever inherited it since
 	kids       []*Process // as the kernel lists them, oldest first
 	pgid       int
 	sid        int
@@ -117,6 +118,9 @@ func (p *Process) Zombie() bool { return p.state == zombie }
 
 // Parent is the process that would reap it now, or nil.
 func (p *Process) Parent() *Process { return p.parent }
+
+// Forker is the process that forked it, whoever has inherited it since.
+func (p *Process) Forker() *Process { return p.forker }
 
 // Children are its children, zombies included, oldest first.
 func (p *Process) Children() []*Process { return slices.Clone(p.kids) }
