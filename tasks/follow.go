@@ -22,7 +22,7 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 		if end == nil && seen.Keeper != nil {
 			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
 		}
-		done, err := arrived(d, goal)
+		done, err := arrived(t.Name, d, goal)
 		t.reach(d, err)
 		u.tell(u.progress(t, seen, d, done))
 		if done {
@@ -51,6 +51,9 @@ func (u *upRun) progress(t *upTask, s Seen, d Derived, done bool) Progress {
 
 // reach passes on how far the task has come to those that wait for it.
 func (t *upTask) reach(d Derived, err error) {
+	if d.Answers {
+		t.mark.reach(condReady)
+	}
 	switch d.State {
 	case Up, Unready:
 		t.mark.reach(condStarted)
@@ -66,12 +69,12 @@ func (t *upTask) reach(d Derived, err error) {
 
 // arrived decides whether a task in this state has come as far as goal. The
 // error says why it will not.
-func arrived(d Derived, goal string) (bool, error) {
+func arrived(name string, d Derived, goal string) (bool, error) {
 	switch d.State {
 	case Starting:
 		return false, nil
 	case Up:
-		return goal == condStarted, nil
+		return goal == condStarted || goal == condReady && d.Answers, nil
 	case Ready:
 		return goal != condCompleted, nil
 	case Completed:
@@ -81,14 +84,21 @@ func arrived(d Derived, goal string) (bool, error) {
 			return goal == condStarted, nil
 		}
 	}
-	return true, notArrived(d)
+	return true, notArrived(name, d)
 }
 
-func notArrived(d Derived) error {
-	if d.Note != "" {
-		return fmt.Errorf("%s: %s", d.State, d.Note)
+func notArrived(name string, d Derived) error {
+	switch d.State {
+	case Failed:
+		return fmt.Errorf("%s failed: %s", name, d.Note)
+	case Exited:
+		return fmt.Errorf("%s ended, with exit code 0, before it was ready", name)
+	case Unready:
+		return fmt.Errorf("%s does not answer: %s", name, d.Note)
+	case Stopping, Stopped:
+		return fmt.Errorf("%s was stopped meanwhile", name)
 	}
-	return fmt.Errorf("%s", d.State)
+	return fmt.Errorf("%s is %s: %s", name, d.State, d.Note)
 }
 
 // explain adds what a person needs to go on.
@@ -96,5 +106,5 @@ func (u *upRun) explain(t *upTask, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Problem{Err: fmt.Errorf("%s is %w", t.Name, err), Tip: "hob logs " + Name{u.dir.Name, t.Name}.String()}
+	return &Problem{Err: err, Tip: "hob logs " + Name{u.dir.Name, t.Name}.String()}
 }

@@ -136,7 +136,7 @@ func (u *upRun) lookAll() map[string]Derived {
 	have := map[string]Derived{}
 	names, err := u.taskNames(u.dir)
 	if err != nil {
-		have[""] = Derived{Unverified, err.Error()}
+		have[""] = Derived{State: Unverified, Note: err.Error()}
 	}
 	for _, name := range names {
 		have[name] = Derive(u.look(u.dir.Task(name)))
@@ -366,7 +366,7 @@ func (u *upRun) dependencies(ctx context.Context, t *upTask) error {
 		}
 		u.tell(Progress{Name: Name{u.dir.Name, t.Name}, Since: u.now(), Text: "waits for " + d.Task + " to be " + d.Condition})
 		if err := u.tasks[i].mark.wait(ctx, d.Condition); err != nil {
-			return fmt.Errorf("%s was not started: %s is not %s: %w", t.Name, d.Task, d.Condition, err)
+			return fmt.Errorf("%s was not started: %w", t.Name, err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"strings"
 
 	"hob/identity"
 	"hob/sweep"
@@ -27,8 +28,9 @@ type Left struct{ Owned, Unknown, Ended int }
 // Derived is the state of a task as the evidence shows it. Note says why where
 // the state alone does not.
 type Derived struct {
-	State State
-	Note  string
+	State   State
+	Note    string
+	Answers bool // its readiness holds; a job that does is up, not ready, for it offers nothing
 }
 
 // Derive decides what state a task is in. It is pure: the record's own word is
@@ -36,9 +38,9 @@ type Derived struct {
 func Derive(s Seen) Derived {
 	switch {
 	case s.Trouble != nil:
-		return Derived{Unverified, s.Trouble.Error()}
+		return Derived{State: Unverified, Note: s.Trouble.Error()}
 	case s.Task == nil:
-		return Derived{Stopped, "never started"}
+		return Derived{State: Stopped, Note: "never started"}
 	}
 	switch s.Task.State {
 	case Stopped, Exited, Completed, Failed:
@@ -62,7 +64,7 @@ func Derive(s Seen) Derived {
 func unverifiable(s Seen) (Derived, bool) {
 	for _, f := range []identity.Finding{s.KeeperV, s.Command} {
 		if f.Verdict == identity.Unverifiable {
-			return Derived{Unverified, f.Reason}, true
+			return Derived{State: Unverified, Note: f.Reason}, true
 		}
 	}
 	return Derived{}, false
@@ -71,9 +73,9 @@ func unverifiable(s Seen) (Derived, bool) {
 // deriveEnded holds the claim that all has ended against the command.
 func deriveEnded(s Seen) Derived {
 	if s.Command.Verdict == identity.Owned {
-		return Derived{Survivors, "the record says " + string(s.Task.State) + ", and the command lives"}
+		return Derived{State: Survivors, Note: "the record says " + string(s.Task.State) + ", and the command lives"}
 	}
-	return Derived{s.Task.State, s.Task.Error}
+	return Derived{State: s.Task.State, Note: s.Task.Error}
 }
 
 // deriveLeft looks at what an earlier sweep could not end or see.
@@ -81,15 +83,15 @@ func deriveLeft(s Seen) Derived {
 	l := s.Left
 	switch {
 	case s.Command.Verdict == identity.Owned:
-		return Derived{Survivors, "the command lives"}
+		return Derived{State: Survivors, Note: "the command lives"}
 	case l.Owned > 0:
-		return Derived{Survivors, fmt.Sprintf("%d of its processes live", l.Owned)}
+		return Derived{State: Survivors, Note: fmt.Sprintf("%d of its processes live", l.Owned)}
 	case l.Unknown > 0:
-		return Derived{Unverified, fmt.Sprintf("%d of its processes cannot be told", l.Unknown)}
+		return Derived{State: Unverified, Note: fmt.Sprintf("%d of its processes cannot be told", l.Unknown)}
 	case l.Ended > 0 && s.Task.State == Survivors:
-		return Derived{Survivors, "those that were left have ended since; a sweep will say so"}
+		return Derived{State: Survivors, Note: "those that were left have ended since; a sweep will say so"}
 	}
-	return Derived{s.Task.State, s.Task.Error}
+	return Derived{State: s.Task.State, Note: s.Task.Error}
 }
 
 // deriveStarting: the keeper may not have written its first record yet.
@@ -102,7 +104,7 @@ func deriveStarting(s Seen) Derived {
 	case s.Busy:
 		return Derived{State: Starting}
 	}
-	return Derived{Lost, "its start was cut before the keeper ran"}
+	return Derived{State: Lost, Note: "its start was cut before the keeper ran"}
 }
 
 // deriveStopping tells a stop that goes on from one that was cut.
@@ -111,7 +113,7 @@ func deriveStopping(s Seen) Derived {
 	if alive || s.Busy {
 		return Derived{State: Stopping}
 	}
-	return Derived{Unverified, "its stop was cut"}
+	return Derived{State: Unverified, Note: "its stop was cut"}
 }
 
 // deriveUp is for a task whose record says that it runs.
@@ -120,17 +122,17 @@ func deriveUp(s Seen) Derived {
 	command := s.Command.Verdict == identity.Owned
 	switch {
 	case keeper && command:
-		return readiness(*s.Keeper)
+		return alive(s.Task.Kind, *s.Keeper)
 	case keeper && s.Exit != nil:
 		d := fromExit(s)
 		if !s.Keeper.Empty {
-			d.Note = "its keeper sees to what it left behind"
+			d.Note = strings.TrimPrefix(d.Note+"; its keeper sees to what it left behind", "; ")
 		}
 		return d
 	case keeper:
-		return Derived{Starting, startNote(*s.Keeper)}
+		return Derived{State: Starting, Note: startNote(*s.Keeper)}
 	case command:
-		return Derived{Up, "its keeper is gone"}
+		return Derived{State: Up, Note: "its keeper is gone"}
 	}
 	return ended(s)
 }
@@ -141,11 +143,11 @@ func ended(s Seen) Derived {
 	case s.Exit != nil && (rebooted(s) || s.Keeper == nil || s.Keeper.Empty):
 		return fromExit(s)
 	case rebooted(s):
-		return Derived{Lost, "the host was restarted"}
+		return Derived{State: Lost, Note: "the host was restarted"}
 	case s.Exit != nil:
-		return Derived{Unverified, "it ended, and its keeper died before it could look at what was left"}
+		return Derived{State: Unverified, Note: "it ended, and its keeper died before it could look at what was left"}
 	}
-	return Derived{Lost, "keeper and command are gone, and nobody wrote how"}
+	return Derived{State: Lost, Note: "keeper and command are gone, and nobody wrote how"}
 }
 
 // rebooted reports whether the keeper is gone because its boot is over (row 3
@@ -154,14 +156,16 @@ func rebooted(s Seen) bool {
 	return s.KeeperV.Verdict == identity.Gone && s.KeeperV.Row == "3"
 }
 
-func readiness(k Keeper) Derived {
+func alive(kind sweep.Kind, k Keeper) Derived {
 	switch {
+	case k.Ready && kind == sweep.Job:
+		return Derived{State: Up, Answers: true}
 	case k.Ready:
-		return Derived{State: Ready}
+		return Derived{State: Ready, Answers: true}
 	case k.WasReady || k.DeadlineHit:
-		return Derived{Unready, k.ReadyNote}
+		return Derived{State: Unready, Note: k.ReadyNote}
 	}
-	return Derived{Up, k.ReadyNote}
+	return Derived{State: Up, Note: k.ReadyNote}
 }
 
 func startNote(k Keeper) string {
@@ -176,13 +180,13 @@ func fromExit(s Seen) Derived {
 	e := s.Exit
 	switch {
 	case e.Error != "":
-		return Derived{Failed, e.Error}
+		return Derived{State: Failed, Note: e.Error}
 	case e.Signal != "":
-		return Derived{Failed, "ended by " + e.Signal}
+		return Derived{State: Failed, Note: "ended by " + e.Signal}
 	case e.Code == nil:
-		return Derived{Failed, "ended, and its exit code is not known"}
+		return Derived{State: Failed, Note: "ended, and its exit code is not known"}
 	case *e.Code != 0:
-		return Derived{Failed, fmt.Sprintf("exit code %d", *e.Code)}
+		return Derived{State: Failed, Note: fmt.Sprintf("exit code %d", *e.Code)}
 	case s.Task.Kind == sweep.Job:
 		return Derived{State: Completed}
 	}

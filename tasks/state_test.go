@@ -32,6 +32,7 @@ func TestDerive(t *testing.T) {
 
 		{"up, no probe yet", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: owned, Command: owned}, Up, ""},
 		{"up and ready", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true, WasReady: true}, KeeperV: owned, Command: owned}, Ready, ""},
+		{"a job offers nothing", Seen{Task: job(Up), Keeper: &Keeper{Ready: true, WasReady: true}, KeeperV: owned, Command: owned}, Up, ""},
 		{"was ready, answers no more", Seen{Task: claim(Up), Keeper: &Keeper{WasReady: true, ReadyNote: "503"}, KeeperV: owned, Command: owned}, Unready, "503"},
 		{"deadline passed", Seen{Task: claim(Up), Keeper: &Keeper{DeadlineHit: true, ReadyNote: "held by 7"}, KeeperV: owned, Command: owned}, Unready, "held by 7"},
 		{"ready is nothing without a command", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: gone}, Starting, ""},
@@ -51,7 +52,7 @@ func TestDerive(t *testing.T) {
 		{"killed", Seen{Task: claim(Up), Keeper: done, Exit: killed, KeeperV: gone, Command: gone}, Failed, "ended by KILL"},
 		{"a blank status is not 0", Seen{Task: claim(Up), Keeper: done, Exit: &Exit{}, KeeperV: gone, Command: gone}, Failed, "ended, and its exit code is not known"},
 		{"could not be started", Seen{Task: claim(Starting), Exit: &Exit{Error: "no such file"}}, Failed, "no such file"},
-		{"ended, the keeper still ends the rest", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: owned, Command: gone}, Failed, "its keeper sees to what it left behind"},
+		{"ended, the keeper still ends the rest", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: owned, Command: gone}, Failed, "ended by KILL; its keeper sees to what it left behind"},
 		{"ended, and the keeper died before it had looked", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: gone, Command: gone}, Unverified, "it ended, and its keeper died before it could look at what was left"},
 
 		{"starting", Seen{Task: claim(Starting), Busy: true}, Starting, ""},
@@ -106,7 +107,7 @@ func TestArrived(t *testing.T) {
 		{Survivors, condReady, true, true},
 	}
 	for _, tt := range tests {
-		done, err := arrived(Derived{State: tt.state}, tt.goal)
+		done, err := arrived("llm", Derived{State: tt.state}, tt.goal)
 		if done != tt.done || (err != nil) != tt.fails {
 			t.Errorf("%s to be %s: got %t, %v", tt.state, tt.goal, done, err)
 		}

@@ -59,5 +59,5 @@ func (a *app) stopped(outs []tasks.Outcome) error {
 	if len(outs) == 0 && !a.json {
 		a.say("nothing is up")
 	}
-	return problems(outs)
+	return a.problems(outs)
 }

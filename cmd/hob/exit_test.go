@@ -67,7 +67,7 @@ func TestReportsDecideTheCode(t *testing.T) {
 		{[]tasks.Outcome{outcome(sweep.Survivors, errors.New("disk full"))}, 3},
 	}
 	for i, tt := range tests {
-		if got := exitCode(problems(tt.outs)); got != tt.want {
+		if got := exitCode((&app{}).problems(tt.outs)); got != tt.want {
 			t.Errorf("%d: got %d, want %d", i, got, tt.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -27,7 +28,8 @@ func helper() {
 		forever()
 	case "exit":
 		os.Exit(atoi(args[0]))
-	case "lines": // N numbered lines, then exit CODE
+	case "lines": // N numbered lines once FILE exists, then exit CODE
+		until(func() bool { _, err := os.Stat(args[2]); return err == nil })
 		for i := range atoi(args[0]) {
 			fmt.Println("line", i+1)
 		}
@@ -43,8 +45,9 @@ func helper() {
 			fmt.Printf("%s=%s\n", name, os.Getenv(name))
 		}
 		forever()
-	case "when": // exit CODE once FILE exists
+	case "when": // exit CODE once FILE exists, with a last word
 		until(func() bool { _, err := os.Stat(args[0]); return err == nil })
+		fmt.Println(strings.Join(args[2:], " "))
 		os.Exit(atoi(args[1]))
 	default:
 		fatal("helper: what is %q?", word)

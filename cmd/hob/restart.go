@@ -33,7 +33,7 @@ Without an argument: the only run that is up.`,
 				return err
 			}
 			a.started(m, outs)
-			return problems(outs)
+			return a.problems(outs)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every run")

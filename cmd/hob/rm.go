@@ -44,7 +44,7 @@ which something survived, is kept.`,
 			for _, out := range outs {
 				a.say("%s\t%s", out.Name, out.Did)
 			}
-			return join(problems(outs), err)
+			return join(a.problems(outs), err)
 		},
 	}
 	cmd.Flags().BoolVar(&archived, "archived", false, "every run in the archive")

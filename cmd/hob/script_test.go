@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal("tmux is missing; install it")
 	}
 	testscript.Run(t, testscript.Params{
+		Deadline:            time.Now().Add(4 * patience),
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -54,6 +55,11 @@ func TestScripts(t *testing.T) {
 			"waitlog": waitLog,
 			"tmux":    tmuxCmd,
 			"pidof":   pidOf,
+
+			"stranger": stranger,
+			"waitport": waitPort,
+			"touch":    touch,
+			"report":   waitReport,
 		},
 	})
 }
@@ -69,6 +75,11 @@ func setup(env *testscript.Env) error {
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("SHORT", short)
 	env.Setenv("TERM", "xterm")
+	hob, err := exec.LookPath("hob")
+	if err != nil {
+		return err
+	}
+	env.Setenv("BIN", filepath.Dir(hob)) // hob and helper, and nothing else
 	env.Defer(func() {
 		if err := tearDown(short); err != nil {
 			env.T().Log(err)
@@ -277,6 +288,46 @@ func tmuxCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if (err != nil) != neg {
 		ts.Fatalf("tmux %v: %v", args, err)
 	}
+}
+
+// stranger VAR ARG… starts a process that hob has nothing to do with, and sets
+// VAR to its pid. It ends with the script.
+func stranger(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	c := &exec.Cmd{Path: path, Args: args[1:], Dir: ts.Getenv("WORK")}
+	ts.Check(c.Start())
+	ts.Setenv(args[0], strconv.Itoa(c.Process.Pid))
+	ts.Defer(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+}
+
+// waitport PORT waits until somebody listens.
+func waitPort(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "a listener on "+args[0], func() (bool, string) {
+		c, err := net.Dial("tcp", "127.0.0.1:"+args[0])
+		if err == nil {
+			c.Close()
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+func touch(ts *testscript.TestScript, _ bool, args []string) {
+	for _, f := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(f), nil, 0o600))
+	}
+}
+
+// report NAME REASON waits for a report of a task.
+func waitReport(ts *testscript.TestScript, _ bool, args []string) {
+	run, task, _ := strings.Cut(args[0], "/")
+	eventually(ts, "a report of "+args[0], func() (bool, string) {
+		r, err := manager(ts).Store.Run(run).Task(task).ReadReport()
+		return err == nil && r.Reason == args[1], fmt.Sprint(r.Reason, " ", err)
+	})
 }
 
 // jsonList is for tests that read `hob ps --json`.

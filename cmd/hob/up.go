@@ -71,7 +71,7 @@ func (a *app) up(cmd *cobra.Command, r *recipes.Recipe, o tasks.UpOptions) error
 		return err
 	}
 	a.started(m, outs)
-	return problems(outs)
+	return a.problems(outs)
 }
 
 // started says where each task is, and of those that failed their last lines.
