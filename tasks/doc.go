@@ -150,6 +150,7 @@
 //	ready_note    why it does not
 //	deadline_hit  whether the time to become ready has passed
 //	restarts      how often the command was started again
+//	restart_at    when the command, which has ended, is started again
 //	started_at    when the command was last started
 //	last_log      when it last wrote something
 //	last_line     the last line that it wrote

@@ -165,6 +165,7 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 // ran gets another nonce, so that a keeper that comes late starts nothing.
 func (s *stopper) begin(reason string) error {
 	task := *s.seen.Task
+	s.byItself = endedByItself(s.seen)
 	if s.seen.Keeper == nil && s.seen.Exit == nil {
 		nonce, err := randomHex()
 		if err != nil {
@@ -183,22 +184,38 @@ func (s *stopper) finish(rep sweep.Report, stopErr error) (State, error) {
 	err := errors.Join(stopErr, s.dir.WriteReport(rep))
 	task := *s.seen.Task
 	now := s.now()
-	task.State, task.UpdatedAt, task.EndedAt = stateAfter(rep), now, endedAt(s.seen, now)
+	task.State, task.UpdatedAt, task.EndedAt = s.stateAfter(rep), now, endedAt(s.seen, now)
 	err = errors.Join(err, s.dir.WriteTask(task))
 	s.event(s.run, s.dir.Name, string(task.State)+": "+string(rep.Verdict))
 	return task.State, err
 }
 
-// stateAfter is the state of a task after a stop. A stop whose report is not
-// clean is never recorded as stopped.
-func stateAfter(rep sweep.Report) State {
-	switch rep.Verdict {
-	case sweep.Clean:
-		return Stopped
-	case sweep.Survivors:
+// stateAfter is the state of a task after a stop or a sweep. One whose report is
+// not clean is never recorded as stopped; one that had ended by itself keeps
+// how it ended, so that a completed job stays completed.
+func (s *stopper) stateAfter(rep sweep.Report) State {
+	switch {
+	case rep.Verdict == sweep.Survivors:
 		return Survivors
+	case rep.Verdict != sweep.Clean:
+		return Unverified
+	case s.byItself:
+		return fromExit(s.seen).State
 	}
-	return Unverified
+	return Stopped
+}
+
+// endedByItself reports whether a task's command had ended before anybody began
+// to stop it.
+func endedByItself(s Seen) bool {
+	if s.Exit == nil || s.Keeper != nil && s.Keeper.RestartAt != nil {
+		return false
+	}
+	switch s.Task.State {
+	case Starting, Up:
+		return true
+	}
+	return s.Task.Reason == "" || s.Task.Reason == "exited"
 }
 
 // keptPanes names the panes that a person added to the run's session: they are

@@ -77,7 +77,11 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 
 // swept writes what a sweep came to.
 func (s *stopper) swept(rep sweep.Report) (State, error) {
-	state := stateAfterSweep(s.seen, rep)
+	s.byItself = endedByItself(s.seen)
+	state := s.stateAfter(rep)
+	if state == Stopped && s.seen.Task.State.Settled() {
+		state = s.seen.Task.State
+	}
 	err := s.dir.WriteReport(rep)
 	if task := *s.seen.Task; task.State != state {
 		now := s.now()
@@ -89,19 +93,4 @@ func (s *stopper) swept(rep sweep.Report) (State, error) {
 		s.event(s.run, s.dir.Name, string(state)+" after a sweep")
 	}
 	return state, err
-}
-
-// stateAfterSweep: a task that had ended by itself keeps how it ended.
-func stateAfterSweep(s Seen, rep sweep.Report) State {
-	state := stateAfter(rep)
-	if state != Stopped {
-		return state
-	}
-	switch {
-	case s.Task.State.Settled():
-		return s.Task.State
-	case s.Exit != nil && (s.Task.Reason == "" || s.Task.Reason == "exited"):
-		return fromExit(s).State
-	}
-	return Stopped
 }

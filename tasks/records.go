@@ -158,6 +158,7 @@ type Keeper struct {
 	ReadyNote   string        `json:"ready_note,omitempty"` // why it is not ready
 	DeadlineHit bool          `json:"deadline_hit"`         // the readiness deadline has passed
 	Restarts    int           `json:"restarts"`
+	RestartAt   *time.Time    `json:"restart_at"` // when the command, which has ended, is started again; null when it is not
 	StartedAt   *time.Time    `json:"started_at"`
 	LastLog     *time.Time    `json:"last_log"`
 	LastLine    string        `json:"last_line,omitempty"`

@@ -123,6 +123,8 @@ func deriveUp(s Seen) Derived {
 	switch {
 	case keeper && command:
 		return alive(s.Task.Kind, *s.Keeper)
+	case keeper && s.Keeper.RestartAt != nil:
+		return Derived{State: Starting, Note: s.Keeper.ReadyNote}
 	case keeper && s.Exit != nil:
 		d := fromExit(s)
 		if !s.Keeper.Empty {

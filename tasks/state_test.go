@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"hob/identity"
 	"hob/sweep"
@@ -14,7 +15,7 @@ func TestDerive(t *testing.T) {
 	foreign := identity.Finding{Verdict: identity.Foreign, Row: "9"}
 	reboot := identity.Finding{Verdict: identity.Gone, Row: "3"}
 	blind := identity.Finding{Verdict: identity.Unverifiable, Row: "2", Reason: "our boot id cannot be read"}
-	zero, seven := 0, 7
+	zero, seven, when := 0, 7, time.Now()
 	claim := func(s State) *Task { return &Task{State: s, Kind: sweep.Server} }
 	job := func(s State) *Task { return &Task{State: s, Kind: sweep.Job} }
 	ok, bad, killed := &Exit{Code: &zero}, &Exit{Code: &seven}, &Exit{Signal: "KILL"}
@@ -37,6 +38,7 @@ func TestDerive(t *testing.T) {
 		{"deadline passed", Seen{Task: claim(Up), Keeper: &Keeper{DeadlineHit: true, ReadyNote: "held by 7"}, KeeperV: owned, Command: owned}, Unready, "held by 7"},
 		{"ready is nothing without a command", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: gone}, Starting, ""},
 		{"between restarts", Seen{Task: claim(Up), Keeper: &Keeper{Restarts: 2}, KeeperV: owned}, Starting, "restart 2"},
+		{"it has ended, and will be started again", Seen{Task: claim(Up), Keeper: &Keeper{RestartAt: &when, ReadyNote: "exit code 7, restart 1 of 5 in 1s"}, Exit: bad, KeeperV: owned, Command: gone}, Starting, "exit code 7, restart 1 of 5 in 1s"},
 		{"keeper killed by force, command lives", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: gone, Command: owned}, Up, "its keeper is gone"},
 		{"the keeper's number is a stranger's", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: foreign, Command: foreign}, Lost, "keeper and command are gone, and nobody wrote how"},
 		{"both gone without a word", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Lost, "keeper and command are gone, and nobody wrote how"},

@@ -22,6 +22,8 @@ type stopper struct {
 	dir    *TaskDir
 	seen   Seen
 	server *identity.Ref
+
+	byItself bool // the command had ended before the stop began
 }
 
 // target is the task as the stop needs to know it.

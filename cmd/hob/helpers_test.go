@@ -40,6 +40,11 @@ func helper() {
 		fork(args)
 	case "daemon": // the middle of a double fork
 		start(&syscall.SysProcAttr{Setsid: true}, args...)
+	case "args":
+		for _, a := range args {
+			fmt.Printf("%q\n", a)
+		}
+		forever()
 	case "env":
 		for _, name := range args {
 			fmt.Printf("%s=%s\n", name, os.Getenv(name))

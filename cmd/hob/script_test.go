@@ -60,6 +60,10 @@ func TestScripts(t *testing.T) {
 			"waitport": waitPort,
 			"touch":    touch,
 			"report":   waitReport,
+			"waitfile": waitFile,
+			"attached": attached,
+
+			"killserver": killServer,
 		},
 	})
 }
@@ -229,13 +233,19 @@ func clean(ts *testscript.TestScript, _ bool, _ []string) {
 		}
 		return len(left) == 0, strings.Join(left, "; ")
 	})
+	eventually(ts, "the tmux servers to end", func() (bool, string) { return !listens(short), "listening" })
+}
+
+// listens reports whether a tmux server of the script runs.
+func listens(short string) bool {
 	sockets, _ := filepath.Glob(filepath.Join(short, "hob", "*.sock"))
-	for _, s := range sockets {
-		if c, err := net.Dial("unix", s); err == nil {
+	return slices.ContainsFunc(sockets, func(s string) bool {
+		c, err := net.Dial("unix", s)
+		if err == nil {
 			c.Close()
-			ts.Fatalf("a tmux server still listens on %s", s)
 		}
-	}
+		return err == nil
+	})
 }
 
 // signal NAME PID sends a signal to a process that the script started.
@@ -280,11 +290,7 @@ func waitLog(ts *testscript.TestScript, _ bool, args []string) {
 
 // tmux ARG… talks to the script's own server.
 func tmuxCmd(ts *testscript.TestScript, neg bool, args []string) {
-	sockets, _ := filepath.Glob(filepath.Join(ts.Getenv("SHORT"), "hob", "*.sock"))
-	if len(sockets) != 1 {
-		ts.Fatalf("%d tmux sockets", len(sockets))
-	}
-	err := ts.Exec("tmux", append([]string{"-S", sockets[0]}, args...)...)
+	err := ts.Exec("tmux", append([]string{"-S", socketOf(ts)}, args...)...)
 	if (err != nil) != neg {
 		ts.Fatalf("tmux %v: %v", args, err)
 	}
@@ -328,6 +334,39 @@ func waitReport(ts *testscript.TestScript, _ bool, args []string) {
 		r, err := manager(ts).Store.Run(run).Task(task).ReadReport()
 		return err == nil && r.Reason == args[1], fmt.Sprint(r.Reason, " ", err)
 	})
+}
+
+func waitFile(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, args[0], func() (bool, string) {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// socketOf is the script's tmux server.
+func socketOf(ts *testscript.TestScript) string {
+	sockets, _ := filepath.Glob(filepath.Join(ts.Getenv("SHORT"), "hob", "*.sock"))
+	if len(sockets) != 1 {
+		ts.Fatalf("%d tmux sockets", len(sockets))
+	}
+	return sockets[0]
+}
+
+// attached SESSION WINDOW waits until a terminal shows that window.
+func attached(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "a client in "+strings.Join(args, ":"), func() (bool, string) {
+		out, err := exec.Command("tmux", "-S", socketOf(ts), "list-clients", "-F", "#{session_name} #{window_name}").CombinedOutput()
+		return strings.TrimSpace(string(out)) == strings.Join(args, " "), fmt.Sprint(string(out), err)
+	})
+}
+
+// killserver ends the script's tmux server by force.
+func killServer(ts *testscript.TestScript, _ bool, _ []string) {
+	out, err := exec.Command("tmux", "-S", socketOf(ts), "display-message", "-p", "#{pid}").Output()
+	ts.Check(err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	ts.Check(err)
+	kill(pid, syscall.SIGKILL)
 }
 
 // jsonList is for tests that read `hob ps --json`.
