@@ -55,7 +55,7 @@ func (late Late) bind(s string) (string, bool) {
 		return s, true
 	}
 	known := true
-	s = lateRef.ReplaceAllStringFunc(s, func(m string) string {
+	s = lateRef().ReplaceAllStringFunc(s, func(m string) string {
 		if strings.HasPrefix(m, "$$") {
 			return m[1:]
 		}
@@ -83,7 +83,7 @@ func (late Late) value(name string) string {
 // settle fills in a reference that is known already.
 func (t *Task) settle(ref string, port int) {
 	fill := func(s string) string {
-		return lateRef.ReplaceAllStringFunc(s, func(m string) string {
+		return lateRef().ReplaceAllStringFunc(s, func(m string) string {
 			if m == ref {
 				return strconv.Itoa(port)
 			}

@@ -69,12 +69,12 @@ func (d *diagnosis) finding(line string) Finding {
 }
 
 // Colours, titles and cursor moves that programs write to a terminal.
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
+var escapes = lazy("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
 // plainLine is a line as a person would read it: of what was written over it, the last.
 func plainLine(s string) string {
 	const most = 2000
-	s = strings.TrimRight(escapes.ReplaceAllString(s, ""), "\r\n")
+	s = strings.TrimRight(escapes().ReplaceAllString(s, ""), "\r\n")
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
 		s = s[i+1:]
 	}

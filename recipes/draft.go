@@ -104,7 +104,7 @@ func (l *loader) portOf(d *draft, task string) (bool, string) {
 // findEngine is the engine that the task names. What is wrong is said at its name.
 func (l *loader) findEngine(d *draft, name string) *engine {
 	n := d.node.get("engine")
-	if name == "" || n == nil || d.kind == "shell" || !taskName.MatchString(name) {
+	if name == "" || n == nil || d.kind == "shell" || !taskName().MatchString(name) {
 		return nil
 	}
 	e, err := l.engines.find(name)

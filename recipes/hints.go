@@ -92,7 +92,7 @@ func (r *rule) hintKey(name string) string {
 	if s := noSuch[low]; s != "" {
 		return s
 	}
-	if s := r.foreign[low]; s != "" && (r.key(s) != nil || !taskName.MatchString(s)) {
+	if s := r.foreign[low]; s != "" && (r.key(s) != nil || !taskName().MatchString(s)) {
 		return fmt.Sprintf("hob calls it %s", s)
 	}
 	var names []string

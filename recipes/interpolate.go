@@ -3,7 +3,6 @@ package recipes
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,7 +24,7 @@ type part struct {
 	expr    string // the reference as written, to find its place
 }
 
-var varName = regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_]*|[a-z0-9][a-z0-9_-]{0,40}\.port)$`)
+var varName = lazy(`^(?:[A-Za-z_][A-Za-z0-9_]*|[a-z0-9][a-z0-9_-]{0,40}\.port)$`)
 
 // parts takes a text apart at ${…} and $$. Every other dollar is itself.
 func parts(s string) ([]part, error) {
@@ -77,14 +76,14 @@ func reference(s string) (part, int, error) {
 	p := part{expr: s[:end+1]}
 	body := s[2:end]
 	n := strings.IndexAny(body, ":-?")
-	for n >= 0 && body[n] == '-' && varName.MatchString(body) { // a dash within NAME.port
+	for n >= 0 && body[n] == '-' && varName().MatchString(body) { // a dash within NAME.port
 		n = -1
 	}
 	if n < 0 {
 		n = len(body)
 	}
 	p.name = body[:n]
-	if !varName.MatchString(p.name) {
+	if !varName().MatchString(p.name) {
 		return part{}, 0, &badReference{p.expr, fmt.Sprintf("%.40q is not the name of a variable", body)}
 	}
 	for _, op := range []string{":-", ":?", "-", "?"} {
@@ -164,13 +163,13 @@ func (s *scope) names() []string {
 
 // lateRef is a reference that stands in a task until its start. A dollar more in
 // front makes it plain text.
-var lateRef = regexp.MustCompile(`\$+\{(?:[a-z0-9][a-z0-9_-]{0,40}\.)?(?:port|gpus)\}`)
+var lateRef = lazy(`\$+\{(?:[a-z0-9][a-z0-9_-]{0,40}\.)?(?:port|gpus)\}`)
 
 func escapeLate(s string) string {
 	if !strings.Contains(s, "${") {
 		return s
 	}
-	return lateRef.ReplaceAllStringFunc(s, func(m string) string { return "$" + m })
+	return lateRef().ReplaceAllStringFunc(s, func(m string) string { return "$" + m })
 }
 
 // missing is a variable that nothing defines.

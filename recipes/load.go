@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -131,7 +130,7 @@ func (l *loader) unset(root *node) {
 	}
 }
 
-var notName = regexp.MustCompile(`[^a-z0-9_-]+`)
+var notName = lazy(`[^a-z0-9_-]+`)
 
 // defaultName is the name of a recipe that says none: the file's, and for
 // hob.yaml, which every project has, the folder's.
@@ -143,7 +142,7 @@ func defaultName(file string) string {
 			name = filepath.Base(filepath.Dir(abs))
 		}
 	}
-	name = strings.TrimLeft(notName.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	name = strings.TrimLeft(notName().ReplaceAllString(strings.ToLower(name), "-"), "-_")
 	if len(name) > 41 {
 		name = name[:41]
 	}

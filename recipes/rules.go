@@ -23,7 +23,7 @@ type rule struct {
 	item     *rule              // of a sequence
 	keys     []key              // of a mapping with keys of ours
 	each     *rule              // of a mapping with names of the person's own
-	named    *regexp.Regexp     // what such names look like
+	named    pattern            // what such names look like
 	namesAre string             // the same in words
 	oneOf    []string           // keys that exclude each other
 	raw      bool               // filled in by whoever reads it, not by the walk
@@ -51,13 +51,13 @@ func (r *rule) key(name string) *key {
 }
 
 // Names of runs and tasks.
-var taskName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,40}$`)
+var taskName = lazy(`^[a-z0-9][a-z0-9_-]{0,40}$`)
 
 const taskNameSays = "a name is a to z, 0 to 9, _ and -, at most 41 of them, and begins with a letter or number"
 
 var (
-	varsName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	varsName = lazy(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	envName  = lazy(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 )
 
 var (
@@ -65,7 +65,7 @@ var (
 	word      = &rule{says: "text or a number", forms: scalars}
 	words_    = &rule{says: "a list of words", forms: sequence, item: word}
 	yesNo     = &rule{says: "true or false", forms: boolean}
-	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: taskName.String()}
+	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: taskName().String()}
 	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$|^0$`}
 	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9][0-9., ]*[A-Za-z]*$`}
 	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount, max: 1_000_000}
@@ -84,7 +84,7 @@ func notEmpty(s string) error {
 }
 
 func validName(s string) error {
-	if !taskName.MatchString(s) {
+	if !taskName().MatchString(s) {
 		return fmt.Errorf("%s", taskNameSays)
 	}
 	return nil
@@ -147,10 +147,10 @@ func validPath(s string) error {
 	return nil
 }
 
-var gpuWord = regexp.MustCompile(`^(?:[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{4,80})$`)
+var gpuWord = lazy(`^(?:[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{4,80})$`)
 
 func validGPU(s string) error {
-	if !gpuWord.MatchString(s) {
+	if !gpuWord().MatchString(s) {
 		return fmt.Errorf("not a GPU")
 	}
 	return nil

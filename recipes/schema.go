@@ -126,7 +126,7 @@ func (s *schema) mapping(r *rule) map[string]any {
 	m := map[string]any{"type": "object"}
 	if r.each != nil {
 		m["additionalProperties"] = s.ref("each", r.each)
-		m["propertyNames"] = map[string]any{"pattern": r.named.String()}
+		m["propertyNames"] = map[string]any{"pattern": r.named().String()}
 		return m
 	}
 	keys := map[string]any{}

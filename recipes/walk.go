@@ -112,7 +112,7 @@ func (r *rule) hintForm(n *node) string {
 }
 
 func (l *loader) walkScalar(n *node, r *rule, what string) {
-	if r.raw || n.filled() && lateRef.MatchString(n.text) {
+	if r.raw || n.filled() && lateRef().MatchString(n.text) {
 		return
 	}
 	for _, w := range r.words {
@@ -169,7 +169,7 @@ func (l *loader) walkMapping(n *node, r *rule, what string, s *scope) {
 }
 
 func (l *loader) walkNamed(p pair, r *rule, s *scope) {
-	if !r.named.MatchString(p.key.raw) {
+	if !r.named().MatchString(p.key.raw) {
 		p.value.bad = true
 		l.errs.add(p.key, r.namesAre, "%q cannot be a name here", cut(p.key.raw))
 		return

@@ -3,6 +3,8 @@ package tasks
 import (
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Names is what the state folder knows: each run with its tasks.
@@ -117,7 +119,7 @@ func Near(name string, have []string) []string {
 	}
 	var near []scored
 	for _, h := range have {
-		far := distance(name, h)
+		far := levenshtein.ComputeDistance(name, h)
 		if strings.HasPrefix(h, name) {
 			far = 1
 		}
@@ -131,25 +133,4 @@ func Near(name string, have []string) []string {
 		out = append(out, s.name)
 	}
 	return out
-}
-
-// distance is the number of letters to add, drop or change (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -50,7 +50,7 @@ func killed(answer string, p Pane) error {
 // KillSession kills the session with this id ("$3") or exact name. ErrNoTarget
 // when there is none.
 func (s *Server) KillSession(ctx context.Context, target string) error {
-	if !sessionID.MatchString(target) {
+	if !sessionID().MatchString(target) {
 		if err := checkName("session", target); err != nil {
 			return err
 		}

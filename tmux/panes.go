@@ -124,7 +124,7 @@ func parseIDs(f []string) (Pane, error) {
 		return Pane{}, fmt.Errorf("the server's pid: %w", err)
 	}
 	p := Pane{ServerPID: server, Session: f[1], Window: f[2], ID: f[3], TTY: f[5]}
-	if !sessionID.MatchString(p.Session) || !windowID.MatchString(p.Window) || !paneID.MatchString(p.ID) {
+	if !sessionID().MatchString(p.Session) || !windowID().MatchString(p.Window) || !paneID().MatchString(p.ID) {
 		return Pane{}, fmt.Errorf("ids %q, %q, %q", p.Session, p.Window, p.ID)
 	}
 	if f[4] != "" {

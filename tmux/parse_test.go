@@ -143,14 +143,14 @@ func FuzzParsePanes(f *testing.F) {
 			t.Error("an unreadable list that lists something")
 		}
 		for _, p := range panes {
-			if p.ServerPID < 1 || p.PID < 0 || !paneID.MatchString(p.ID) || !windowID.MatchString(p.Window) || !sessionID.MatchString(p.Session) {
+			if p.ServerPID < 1 || p.PID < 0 || !paneID().MatchString(p.ID) || !windowID().MatchString(p.Window) || !sessionID().MatchString(p.Session) {
 				t.Errorf("%q read as %+v", out, p)
 			}
 			if !p.Dead && (p.DeadStatus != nil || p.DeadSignal != "") {
 				t.Errorf("a living pane with a status: %+v", p)
 			}
 		}
-		if p, err := parseSpawned(out); err == nil && (p.ServerPID < 1 || !paneID.MatchString(p.ID)) {
+		if p, err := parseSpawned(out); err == nil && (p.ServerPID < 1 || !paneID().MatchString(p.ID)) {
 			t.Errorf("%q read as spawned %+v", out, p)
 		}
 	})

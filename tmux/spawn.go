@@ -111,7 +111,7 @@ func (r Spawn) checkWindow() error {
 		return fmt.Errorf("%w: a new session has no window to split", ErrName)
 	case r.Split && r.Layout != "" && !slices.Contains(Layouts, r.Layout):
 		return fmt.Errorf("%w: layout %q: one of %s", ErrName, r.Layout, strings.Join(Layouts, ", "))
-	case r.Split && paneID.MatchString(r.Window):
+	case r.Split && paneID().MatchString(r.Window):
 		return nil
 	case r.Split:
 		return checkID("window", windowID, r.Window)

@@ -2,7 +2,6 @@ package pilot
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -111,7 +110,7 @@ func (o *options) addStop(f *pflag.FlagSet) {
 }
 
 // plainPath is a path that a route can be, or the root alone.
-var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$|^/\{\$\}$`)
+var plainPath = lazy(`^(/[A-Za-z0-9._-]+)+$|^/\{\$\}$`)
 
 // settle applies the shape to the flags that were not given and checks the rest.
 func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
@@ -129,7 +128,7 @@ func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
 		return fmt.Errorf("--workers %d: from 1 to 64", o.Workers)
 	}
 	for _, path := range o.Routes {
-		if !plainPath.MatchString(path) {
+		if !plainPath().MatchString(path) {
 			return fmt.Errorf("--route %s: a path like /info", path)
 		}
 	}

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -22,12 +21,12 @@ const tail = 8 << 10
 
 // The forms that progress takes in the logs of model servers and downloaders.
 var (
-	escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)?")
-	percent = regexp.MustCompile(`(^|[^0-9.])([0-9]{1,3})(?:\.[0-9]+)? ?%`)
-	ratio   = regexp.MustCompile(`(^|[^0-9A-Za-z./:-])([0-9]+(?:\.[0-9]+)?) ?([KMGTkmgt]?i?B?) ?(?:/|of) ?([0-9]+(?:\.[0-9]+)?) ?([KMGTkmgt]?i?B?)([^0-9A-Za-z./]|$)`)
+	escapes = lazy("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)?")
+	percent = lazy(`(^|[^0-9.])([0-9]{1,3})(?:\.[0-9]+)? ?%`)
+	ratio   = lazy(`(^|[^0-9A-Za-z./:-])([0-9]+(?:\.[0-9]+)?) ?([KMGTkmgt]?i?B?) ?(?:/|of) ?([0-9]+(?:\.[0-9]+)?) ?([KMGTkmgt]?i?B?)([^0-9A-Za-z./]|$)`)
 	// verbs keep usage and load ("GPU KV cache usage: 12%") from being read as progress.
-	verbs = regexp.MustCompile(`(?i)\b(load|download|pull|fetch|read|writ|convert|captur|compil|warm|shard|quanti|verif|extract|copy|progress|weights|checkpoint)`)
-	never = regexp.MustCompile(`(?i)(usage|utili[sz]ation|throughput|hit rate|HTTP/[0-9])`)
+	verbs = lazy(`(?i)\b(load|download|pull|fetch|read|writ|convert|captur|compil|warm|shard|quanti|verif|extract|copy|progress|weights|checkpoint)`)
+	never = lazy(`(?i)(usage|utili[sz]ation|throughput|hit rate|HTTP/[0-9])`)
 )
 
 // LastProgress finds the newest progress in a log. Pure; for a bar on a terminal
@@ -47,20 +46,20 @@ func LastProgress(log []byte) (Progress, bool) {
 
 // parseProgress reads one state of one bar or one line.
 func parseProgress(line string) (Progress, bool) {
-	line = escapes.ReplaceAllString(line, "")
+	line = escapes().ReplaceAllString(line, "")
 	bar := strings.Contains(line, "%|") // tqdm draws its bar right after the percentage
-	if never.MatchString(line) || !bar && !verbs.MatchString(line) {
+	if never().MatchString(line) || !bar && !verbs().MatchString(line) {
 		return Progress{}, false
 	}
 	var p Progress
 	at, known := len(line), false
-	if m := percent.FindStringSubmatchIndex(line); m != nil {
+	if m := percent().FindStringSubmatchIndex(line); m != nil {
 		n, err := strconv.Atoi(line[m[4]:m[5]])
 		if known = err == nil && n <= 100; known {
 			p.Percent, at = n, m[4]
 		}
 	}
-	if m := ratio.FindStringSubmatchIndex(line); m != nil {
+	if m := ratio().FindStringSubmatchIndex(line); m != nil {
 		if p.ratio(line, m) && !known {
 			p.Percent, at, known = int(100*p.Done/p.Total), m[4], true
 		}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/tasks"
+)
+
+// bench is a hob of its own, as it is shipped, with a state folder of its own.
+type bench struct {
+	b    *testing.B
+	dir  string
+	hob  string
+	env  []string
+	name string
+}
+
+func newBench(b *testing.B) *bench {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "hobb")
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := &bench{b: b, dir: dir, hob: filepath.Join(dir, "hob-bin")}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", x.hob, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build hob: %v\n%s", err, out)
+	}
+	x.env = append(os.Environ(), "HOB_HOME="+filepath.Join(dir, "home"), "XDG_RUNTIME_DIR="+dir)
+	b.Cleanup(func() {
+		x.run(x.hob, "down", "--all", "--quiet")
+		if err := os.RemoveAll(dir); err != nil {
+			b.Error(err)
+		}
+	})
+	return x
+}
+
+// recipe writes a recipe of n tasks that sleep.
+func (x *bench) recipe(n int) string {
+	var s strings.Builder
+	s.WriteString("name: bench\nservers:\n")
+	for i := range n {
+		fmt.Fprintf(&s, "  t%d: {command: [sleep, \"1000\"]}\n", i)
+	}
+	file := filepath.Join(x.dir, "bench.yaml")
+	if err := os.WriteFile(file, []byte(s.String()), 0o600); err != nil {
+		x.b.Fatal(err)
+	}
+	return file
+}
+
+// run runs a command to its end and returns how long it took.
+func (x *bench) run(argv ...string) time.Duration {
+	x.b.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Env = x.env
+	began := time.Now()
+	out, err := c.CombinedOutput()
+	took := time.Since(began)
+	if err != nil {
+		x.b.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+	return took
+}
+
+func (x *bench) socket() string {
+	sockets, _ := filepath.Glob(filepath.Join(x.dir, "hob", "*.sock"))
+	if len(sockets) != 1 {
+		x.b.Fatalf("%d sockets", len(sockets))
+	}
+	return sockets[0]
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// BenchmarkPs is `hob ps` with 20 tasks against `tmux list-panes -a` on the same
+// server, taken by turns.
+func BenchmarkPs(b *testing.B) {
+	x := newBench(b)
+	x.run(x.hob, "up", x.recipe(20))
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		for range 21 {
+			theirs = append(theirs, x.run("tmux", "-S", x.socket(), "list-panes", "-a"))
+			ours = append(ours, x.run(x.hob, "ps"))
+		}
+	}
+	b.ReportMetric(milliseconds(median(ours)), "ms/ps")
+	b.ReportMetric(milliseconds(median(theirs)), "ms/list-panes")
+	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "ratio")
+}
+
+// BenchmarkUp is `hob up` of 20 tasks that sleep against a shell loop of 20
+// `tmux new-session`, taken by turns, each on a server that it starts itself.
+func BenchmarkUp(b *testing.B) {
+	x := newBench(b)
+	file := x.recipe(20)
+	socket := filepath.Join(x.dir, "loop")
+	loop := fmt.Sprintf("for i in $(seq 20); do tmux -S %s -f /dev/null new-session -d -s t$i sleep 1000; done", socket)
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		for range 7 {
+			theirs = append(theirs, x.run("sh", "-c", loop))
+			x.run("tmux", "-S", socket, "kill-server")
+			ours = append(ours, x.run(x.hob, "up", file))
+			x.run(x.hob, "down")
+		}
+	}
+	b.ReportMetric(milliseconds(median(ours)), "ms/up")
+	b.ReportMetric(milliseconds(median(theirs)), "ms/loop")
+	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "ratio")
+}
+
+// BenchmarkDown is how long `hob down` goes on after the last process of the
+// task has ended.
+func BenchmarkDown(b *testing.B) {
+	for _, n := range []int{1, 20} {
+		b.Run(fmt.Sprintf("tasks=%d", n), func(b *testing.B) {
+			x := newBench(b)
+			file := x.recipe(n)
+			var after []time.Duration
+			for b.Loop() {
+				for range 7 {
+					x.run(x.hob, "up", file)
+					after = append(after, x.afterLastExit())
+				}
+			}
+			b.ReportMetric(milliseconds(median(after)), "ms/after-last-exit")
+		})
+	}
+}
+
+// afterLastExit stops the run and watches its commands by their pins.
+func (x *bench) afterLastExit() time.Duration {
+	h, err := identity.Local()
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	pins := x.commands(h)
+	ended := make(chan time.Time, 1)
+	go func() {
+		for len(pins) > 0 {
+			_ = h.Wait(context.Background(), pins, time.Time{})
+			pins = slices.DeleteFunc(pins, func(p identity.Handle) bool { return p.Verify().Verdict != identity.Owned })
+		}
+		ended <- time.Now()
+	}()
+	x.run(x.hob, "down")
+	returned := time.Now()
+	return returned.Sub(<-ended)
+}
+
+func (x *bench) commands(h identity.Host) []identity.Handle {
+	store, err := tasks.ViewStore(filepath.Join(x.dir, "home"))
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	run := store.Run("bench")
+	names, err := run.Tasks()
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	var pins []identity.Handle
+	for _, name := range names {
+		k, err := run.Task(name).ReadKeeper()
+		if err != nil || k.Command == nil {
+			x.b.Fatalf("%s: %v", name, err)
+		}
+		pin, f := h.Verify(*k.Command)
+		if pin == nil {
+			x.b.Fatalf("%s: %s", name, f.Reason)
+		}
+		pins = append(pins, pin)
+	}
+	return pins
+}
+
+// BenchmarkStart is what a process of hob costs before it does anything, against
+// the smallest program there is.
+func BenchmarkStart(b *testing.B) {
+	x := newBench(b)
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		for range 51 {
+			theirs = append(theirs, x.run("true"))
+			ours = append(ours, x.run(x.hob, "version"))
+		}
+	}
+	b.ReportMetric(milliseconds(median(ours)), "ms/version")
+	b.ReportMetric(milliseconds(median(theirs)), "ms/true")
+}
+
