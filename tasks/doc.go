@@ -150,7 +150,6 @@
 //	ready_note    why it does not
 //	deadline_hit  whether the time to become ready has passed
 //	restarts      how often the command was started again
-//	restart_at    when the command, which has ended, is started again
 //	started_at    when the command was last started
 //	last_log      when it last wrote something
 //	last_line     the last line that it wrote
@@ -162,12 +161,13 @@
 //
 // # exit.json
 //
-//	schema  version of the record
-//	nonce   of the start
-//	code    exit code; null when a signal ended it
-//	signal  the signal's name; "" when it exited
-//	error   why it could not be started
-//	at      when
+//	schema      version of the record
+//	nonce       of the start
+//	code        exit code; null when a signal ended it
+//	signal      the signal's name; "" when it exited
+//	error       why it could not be started
+//	at          when
+//	restart_at  when the keeper starts the command again, if it does
 //
 // # stop.json
 //

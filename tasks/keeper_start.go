@@ -122,8 +122,16 @@ func (k *keeper) commandEnded(e child.Exit) {
 	} else {
 		exit.Code = &e.Code
 	}
-	k.complain("exit.json", k.keep(func() error { return k.dir.WriteExit(exit) }))
 	l := &k.life
+	k.readTask()
+	if k.want == "" && k.task.State != Stopping {
+		l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
+	}
+	if l.restart.again {
+		at := now.Add(l.restart.pause)
+		exit.RestartAt = &at
+	}
+	k.complain("exit.json", k.keep(func() error { return k.dir.WriteExit(exit) }))
 	l.exit = &exit
 	if l.pin != nil {
 		_ = l.pin.Close()
@@ -132,10 +140,6 @@ func (k *keeper) commandEnded(e child.Exit) {
 	l.graceAt = now
 	if k.spec.Kind == sweep.Server {
 		l.graceAt = now.Add(k.spec.Stop.Grace)
-	}
-	k.readTask()
-	if k.want == "" && k.task.State != Stopping {
-		l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
 	}
 	k.ready.end()
 	k.rec.Ready, k.rec.ReadyNote = false, exit.outcome()

@@ -21,7 +21,21 @@ type StopOptions struct {
 // Down stops the tasks side by side, and ends the tmux server with its last
 // pane. The task that the caller itself runs below comes last: its keeper does
 // the work, since hob ends with it.
+//
+// With nothing selected nothing is up, and what ended by itself has left dead
+// panes: those are closed, and only what goes wrong is told.
 func (m *Manager) Down(ctx context.Context, sel []Selection, o StopOptions) []Outcome {
+	if len(sel) > 0 || o.DryRun {
+		return m.down(ctx, sel, o)
+	}
+	all, err := m.All()
+	if err != nil {
+		return []Outcome{{Err: err}}
+	}
+	return slices.DeleteFunc(m.down(ctx, all, o), func(out Outcome) bool { return out.Err == nil })
+}
+
+func (m *Manager) down(ctx context.Context, sel []Selection, o StopOptions) []Outcome {
 	var outs []Outcome
 	for _, s := range m.ownLast(sel) {
 		outs = append(outs, m.stopTasks(ctx, s, o)...)
@@ -208,7 +222,7 @@ func (s *stopper) stateAfter(rep sweep.Report) State {
 // endedByItself reports whether a task's command had ended before anybody began
 // to stop it.
 func endedByItself(s Seen) bool {
-	if s.Exit == nil || s.Keeper != nil && s.Keeper.RestartAt != nil {
+	if s.Exit == nil || s.Exit.RestartAt != nil {
 		return false
 	}
 	switch s.Task.State {
@@ -269,7 +283,7 @@ func (m *Manager) endServer(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	panes, err := srv.Panes(ctx)
+	panes, err := m.listPanes(ctx, srv)
 	if errors.Is(err, tmux.ErrNoServer) || err == nil && len(panes) > 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"hob/identity"
 	"hob/recipes"
@@ -166,7 +167,7 @@ func (m *Manager) serverRef(pid int) (identity.Ref, error) {
 // A server whose socket file was deleted is told to bind it anew: otherwise a
 // second one would be started, and the first, with its panes, orphaned.
 func (m *Manager) livePanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane, error) {
-	panes, err := srv.Panes(ctx)
+	panes, err := m.listPanes(ctx, srv)
 	if !errors.Is(err, tmux.ErrNoServer) {
 		return panes, err
 	}
@@ -177,19 +178,42 @@ func (m *Manager) livePanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 	return srv.Panes(ctx)
 }
 
+// listPanes is Panes, asked again if the connection was lost to a server that
+// was about to end.
+func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane, error) {
+	panes, err := srv.Panes(ctx)
+	if !errors.Is(err, tmux.ErrLost) {
+		return panes, err
+	}
+	for _, ref := range m.servers(srv.Socket) {
+		if h, _ := m.Host.Verify(ref); h != nil {
+			_ = m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(dyingDeadline)) // it is asked again in any case
+			_ = h.Close()
+		}
+	}
+	return srv.Panes(ctx)
+}
+
+// dyingDeadline is how long a server that loses its clients may take to end.
+const dyingDeadline = 2 * time.Second
+
+// servers are the tmux servers that the runs' records name for a socket.
+func (m *Manager) servers(socket string) []identity.Ref {
+	runs, _ := m.Store.Runs()
+	var refs []identity.Ref
+	for _, name := range runs {
+		if run, err := m.Store.Run(name).Read(); err == nil && run.Tmux.Server != nil && run.Tmux.Socket == socket {
+			refs = append(refs, *run.Tmux.Server)
+		}
+	}
+	return refs
+}
+
 // rebind looks for a living server of this socket in the runs' records, and has
 // it make its socket again (SIGUSR1, tmux(1)).
 func (m *Manager) rebind(ctx context.Context, srv *tmux.Server) (bool, error) {
-	runs, err := m.Store.Runs()
-	if err != nil {
-		return false, err
-	}
-	for _, name := range runs {
-		run, err := m.Store.Run(name).Read()
-		if err != nil || run.Tmux.Server == nil || run.Tmux.Socket != srv.Socket {
-			continue
-		}
-		if again, err := m.rebindOne(ctx, srv, *run.Tmux.Server); again || err != nil {
+	for _, ref := range m.servers(srv.Socket) {
+		if again, err := m.rebindOne(ctx, srv, ref); again || err != nil {
 			return again, err
 		}
 	}

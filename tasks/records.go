@@ -158,7 +158,6 @@ type Keeper struct {
 	ReadyNote   string        `json:"ready_note,omitempty"` // why it is not ready
 	DeadlineHit bool          `json:"deadline_hit"`         // the readiness deadline has passed
 	Restarts    int           `json:"restarts"`
-	RestartAt   *time.Time    `json:"restart_at"` // when the command, which has ended, is started again; null when it is not
 	StartedAt   *time.Time    `json:"started_at"`
 	LastLog     *time.Time    `json:"last_log"`
 	LastLine    string        `json:"last_line,omitempty"`
@@ -177,6 +176,8 @@ type Exit struct {
 	Signal string    `json:"signal"`          // "KILL", "" when it exited
 	Error  string    `json:"error,omitempty"` // why it could not be started
 	At     time.Time `json:"at"`
+	// RestartAt is when the keeper starts the command again; null when it does not.
+	RestartAt *time.Time `json:"restart_at,omitempty"`
 }
 
 // StopRequest is stop.json: left by a `hob down` typed below the task's own keeper.

@@ -123,7 +123,7 @@ func deriveUp(s Seen) Derived {
 	switch {
 	case keeper && command:
 		return alive(s.Task.Kind, *s.Keeper)
-	case keeper && s.Keeper.RestartAt != nil:
+	case keeper && s.Exit != nil && s.Exit.RestartAt != nil:
 		return Derived{State: Starting, Note: s.Keeper.ReadyNote}
 	case keeper && s.Exit != nil:
 		d := fromExit(s)

@@ -38,7 +38,7 @@ func TestDerive(t *testing.T) {
 		{"deadline passed", Seen{Task: claim(Up), Keeper: &Keeper{DeadlineHit: true, ReadyNote: "held by 7"}, KeeperV: owned, Command: owned}, Unready, "held by 7"},
 		{"ready is nothing without a command", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: gone}, Starting, ""},
 		{"between restarts", Seen{Task: claim(Up), Keeper: &Keeper{Restarts: 2}, KeeperV: owned}, Starting, "restart 2"},
-		{"it has ended, and will be started again", Seen{Task: claim(Up), Keeper: &Keeper{RestartAt: &when, ReadyNote: "exit code 7, restart 1 of 5 in 1s"}, Exit: bad, KeeperV: owned, Command: gone}, Starting, "exit code 7, restart 1 of 5 in 1s"},
+		{"it has ended, and will be started again", Seen{Task: claim(Up), Keeper: &Keeper{ReadyNote: "exit code 7, restart 1 of 5 in 1s"}, Exit: &Exit{Code: &seven, RestartAt: &when}, KeeperV: owned, Command: gone}, Starting, "exit code 7, restart 1 of 5 in 1s"},
 		{"keeper killed by force, command lives", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true}, KeeperV: gone, Command: owned}, Up, "its keeper is gone"},
 		{"the keeper's number is a stranger's", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: foreign, Command: foreign}, Lost, "keeper and command are gone, and nobody wrote how"},
 		{"both gone without a word", Seen{Task: claim(Up), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Lost, "keeper and command are gone, and nobody wrote how"},

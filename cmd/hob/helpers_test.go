@@ -104,7 +104,7 @@ func start(attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 }
 
 // fork starts a child in a way of its own, then waits for ever, or with
-// "leave" ends with 7 when the child lives.
+// "leave FILE" ends with 7 once the file is there.
 func fork(args []string) {
 	switch args[0] {
 	case "child":
@@ -119,7 +119,8 @@ func fork(args []string) {
 		fatal("helper: fork how? %q", args[0])
 	}
 	say("forked")
-	if len(args) > 1 && args[1] == "leave" {
+	if len(args) > 1 { // "leave" once FILE exists
+		until(func() bool { _, err := os.Stat(args[2]); return err == nil })
 		os.Exit(7)
 	}
 	forever()
