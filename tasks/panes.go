@@ -186,12 +186,20 @@ func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 		return panes, err
 	}
 	for _, ref := range m.servers(srv.Socket) {
-		if h, _ := m.Host.Verify(ref); h != nil {
-			_ = m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(dyingDeadline)) // it is asked again in any case
-			_ = h.Close()
-		}
+		m.dies(ctx, ref)
 	}
 	return srv.Panes(ctx)
+}
+
+// dies waits a little for a server that may be about to end, and reports whether
+// it has ended.
+func (m *Manager) dies(ctx context.Context, ref identity.Ref) bool {
+	h, f := m.Host.Verify(ref)
+	if h == nil {
+		return f.Verdict != identity.Unverifiable
+	}
+	defer h.Close()
+	return m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(dyingDeadline)) == nil && h.Verify().Verdict == identity.Gone
 }
 
 // dyingDeadline is how long a server that loses its clients may take to end.

@@ -106,6 +106,9 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 			err = srv.KillExactly(ctx, pane)
 		}
 	}
+	if errors.Is(err, tmux.ErrLost) && s.dies(ctx, *s.server) {
+		return nil
+	}
 	switch {
 	case err == nil, errors.Is(err, tmux.ErrNoTarget), errors.Is(err, tmux.ErrNoServer):
 		return nil
