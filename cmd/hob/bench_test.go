@@ -205,4 +205,3 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(milliseconds(median(ours)), "ms/version")
 	b.ReportMetric(milliseconds(median(theirs)), "ms/true")
 }
-
