@@ -22,8 +22,9 @@ const (
 // readyWatch is what the keeper knows about whether its task answers. All but
 // probes belongs to the keeper's loop.
 type readyWatch struct {
-	at      time.Time // of the next attempt; zero: none is to be made
-	check   probe.Check
+	at      time.Time    // of the next attempt; zero: none is to be made
+	check   *probe.Check // nil: up is ready
+	bad     error        // why it cannot be checked
 	every   time.Duration
 	later   time.Duration // once it has answered
 	wait    probe.Patience
@@ -36,21 +37,30 @@ type readyWatch struct {
 	probes  probeRuns
 }
 
-// begin looks out for a command that has just been started. Without anything to
-// ask, up is ready.
-func (r *readyWatch) begin(k *keeper, env []string) {
-	now := k.h.Now()
+// prepare is called before the command is started: its first line may be the
+// one that is waited for.
+func (r *readyWatch) prepare(k *keeper, env []string) {
 	r.end()
 	check, err := checkOf(k.spec, env, k.runProbe)
+	r.check, r.bad = check, err
+	if check != nil {
+		k.term.log.watch(check.Log, check.Fresh)
+	}
+}
+
+// begin looks out for a command that has just been started. Without anything to
+// ask, up is ready.
+func (r *readyWatch) begin(k *keeper) {
+	now := k.h.Now()
 	switch {
-	case err != nil:
-		k.rec.ReadyNote = err.Error()
+	case r.bad != nil:
+		k.rec.ReadyNote = r.bad.Error()
 		return
-	case check == nil:
+	case r.check == nil:
 		k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt = true, true, &now
 		return
 	}
-	r.check, r.at, r.misses = *check, now, 0
+	r.at, r.misses = now, 0
 	r.sample, r.moved = probe.Sample{At: now}, time.Time{}
 	r.every, r.later = paces(k.spec.Ready)
 	r.wait = probe.Patience{Start: now, Timeout: defaultDeadline}
@@ -58,7 +68,6 @@ func (r *readyWatch) begin(k *keeper, env []string) {
 		r.wait.Timeout = k.spec.Ready.Timeout
 	}
 	k.rec.ReadyNote = "has not answered yet"
-	k.term.log.watch(check.Log, check.Fresh)
 }
 
 // checkOf turns the spec into a probe; nil means that up is ready.
@@ -142,7 +151,7 @@ func (r *readyWatch) tick(k *keeper, now time.Time) {
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(bg)
 	r.waiting = true
-	check, life, line := r.check, r.life, k.term.log.view().Matched
+	check, life, line := *r.check, r.life, k.term.log.view().Matched
 	go func() {
 		result := probe.Once(ctx, k.h, check, s, line)
 		k.post(func() {

@@ -228,3 +228,13 @@ func TestDiskThatFillsUp(t *testing.T) {
 		t.Errorf("the end of the log: %q", log[max(0, len(log)-200):])
 	}
 }
+
+// TestReadyByTheVeryFirstLine: nothing is written before the pattern is looked for.
+func TestReadyByTheVeryFirstLine(t *testing.T) {
+	for range 10 {
+		g := newRig(t, sweep.Server).sh(`echo now ready to serve; exec sleep 300`)
+		g.spec.Ready = &Readiness{Log: `^now ready`, Interval: 20 * time.Millisecond}
+		g.start().up()
+		g.until("ready", func() bool { return g.keeper().Ready })
+	}
+}

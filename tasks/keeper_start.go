@@ -18,6 +18,7 @@ func (k *keeper) begin() {
 	k.rec.Command, k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt, k.rec.DeadlineHit = nil, false, false, nil, false
 	k.rec.ReadyNote = ""
 	env := environment(k.spec, k.home, os.Getenv)
+	k.ready.prepare(k, env)
 	path, err := k.program(env)
 	if err == nil {
 		err = k.launch(path, env)
@@ -28,7 +29,7 @@ func (k *keeper) begin() {
 	}
 	k.note("started pid %d", k.life.ref.PID)
 	k.look(k.h.Now())
-	k.ready.begin(k, env)
+	k.ready.begin(k)
 }
 
 func (k *keeper) program(env []string) (string, error) {

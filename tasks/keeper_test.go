@@ -199,7 +199,9 @@ func TestTermStops(t *testing.T) {
 		{&StopRequest{Nonce: "nonce-1", Reason: "down"}, "down"},
 		{&StopRequest{Nonce: "an earlier start's", Reason: "down"}, "terminated"},
 	} {
-		g := newRig(t, sweep.Server).sh(`trap 'exit 0' TERM;` + stragglers + `while :; do sleep 0.1; done`).start().up()
+		g := newRig(t, sweep.Server).sh(`trap 'exit 0' TERM;` + stragglers + `while :; do sleep 0.1; done`)
+		g.spec.Stop.Grace, g.spec.Stop.TermGrace = 500*time.Millisecond, 500*time.Millisecond
+		g.start().up()
 		pids := g.stragglers()
 		if c.stop != nil {
 			if err := g.dir.WriteStop(*c.stop); err != nil {
