@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -152,4 +153,43 @@ func TestOpenPidfd(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	_ = again.Close()
+}
+
+// TestDyingProcessesHideNothing: of a child that ends while it is listed nothing
+// is missing; it has given its memory back, and is a zombie or no row at all.
+func TestDyingProcessesHideNothing(t *testing.T) {
+	host := localHost(t)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 60 {
+				_ = exec.Command("sleep", "0.003").Run()
+			}
+		})
+	}
+	go func() { wg.Wait(); close(done) }()
+	for seen := 0; ; {
+		table, err := host.Snapshot(context.Background(), WantArgs|WantEnviron)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range table.Procs {
+			if p.PPID != os.Getpid() {
+				continue
+			}
+			seen++
+			if p.Missing != 0 && p.State != 'Z' {
+				t.Fatalf("a dying child has secrets: %+v", p)
+			}
+		}
+		select {
+		case <-done:
+			if seen == 0 {
+				t.Fatal("no child was ever listed")
+			}
+			return
+		default:
+		}
+	}
 }

@@ -15,8 +15,11 @@ import (
 // from something that only looks like procfs.
 var errMalformed = errors.New("malformed")
 
-// pfKthread is PF_KTHREAD of include/linux/sched.h, in field 9 of stat.
-const pfKthread = 0x00200000
+// Flags of include/linux/sched.h, in field 9 of stat.
+const (
+	pfExiting = 0x00000004
+	pfKthread = 0x00200000
+)
 
 // statLine is what hob needs of /proc/PID/stat.
 type statLine struct {

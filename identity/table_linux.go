@@ -100,21 +100,29 @@ func (s *scan) add(line *statLine) {
 	if s.want&WantPidfs != 0 {
 		s.kernel.addPidfs(p)
 	}
-	if s.replaced(p) {
+	if !s.settle(p) {
 		s.table.Procs = s.table.Procs[:len(s.table.Procs)-1]
 	}
 }
 
-// replaced reports whether the number changed hands between the stat line and
-// the other files: then the row would be of two processes. It is read once more,
-// and given up as ended if that happens again.
-func (s *scan) replaced(p *Process) bool {
+// settle reads the stat line once more, after the other files. It is false when
+// the process is gone by now, or its number changed hands in between: then the
+// row would be of two processes. Of one that has begun to end nothing is missing:
+// it has given its memory back, and its environment with it.
+func (s *scan) settle(p *Process) bool {
 	text, err := s.readStat(p.PID)
 	if err != nil {
-		return absent(err)
+		return !absent(err)
 	}
 	line, err := parseStat(text)
-	return err != nil || line.start != tokenNumber(p.Start)
+	if err != nil || line.start != tokenNumber(p.Start) {
+		return false
+	}
+	p.State, p.Threads = line.state, line.threads
+	if line.flags&pfExiting != 0 {
+		p.Missing &^= WantArgs | WantEnviron
+	}
+	return true
 }
 
 func tokenNumber(t Token) uint64 {
