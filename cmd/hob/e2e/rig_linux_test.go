@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/sweep"
+	"hob/tasks"
+)
+
+// patience is how long a test waits for a condition; it is never reached where
+// all is well.
+const patience = 60 * time.Second
+
+// hobs are the programs under test: as people build it, and one that can be cut.
+var hobs struct{ dir, plain string }
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "6") // the graces of a stop are waited for, and need no processor
+	}
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	dir, err := os.MkdirTemp("/tmp", "hobb")
+	if err == nil {
+		hobs.dir, hobs.plain = dir, filepath.Join(dir, "hob")
+		err = errors.Join(os.Chmod(dir, 0o755), build(hobs.plain)) // other users start it too
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	return m.Run()
+}
+
+// build makes a hob, with the build tags given.
+func build(path string, tags ...string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", strings.Join(tags, ","), "-o", path, "hob/cmd/hob")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", path, err, out)
+	}
+	return nil
+}
+
+// kitchen is a state folder with a tmux server of its own, and what a test knows
+// of the processes in it. Its folder's path stands in the arguments or the
+// environment of every process that it starts: that is their mark.
+type kitchen struct {
+	t    *testing.T
+	dir  string // short: a socket's path may have 100 bytes
+	bin  string
+	env  []string
+	host identity.Host
+	pins map[string]identity.Handle // of the processes that have written a file of their name
+	last []func()                   // done when all processes have ended
+}
+
+// open makes a kitchen. What is left of it at the end of the test is a failure,
+// and is ended.
+func open(t *testing.T) *kitchen {
+	t.Helper()
+	host, err := identity.Local()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "hobm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kitchen{t: t, dir: dir, bin: hobs.plain, host: host, pins: map[string]identity.Handle{}}
+	t.Cleanup(k.close)
+	k.check(os.Chmod(dir, 0o755))
+	k.check(os.Mkdir(k.d(), 0o777))
+	k.check(os.Chmod(k.d(), 0o777)) // a child that has changed its user writes here
+	k.check(os.Mkdir(k.path("rt"), 0o700))
+	k.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm", "LANG=C.UTF-8", "D=" + k.d(),
+		"HOB_HOME=" + k.path("home"), "XDG_RUNTIME_DIR=" + k.path("rt")}
+	return k
+}
+
+func (k *kitchen) path(name string) string { return filepath.Join(k.dir, name) }
+
+// d is the folder where processes write their pids to files of their name.
+func (k *kitchen) d() string { return k.path("d") }
+
+func (k *kitchen) check(err error) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// until waits for a condition.
+func (k *kitchen) until(what string, done func() bool) {
+	k.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !done() {
+		if time.Now().After(deadline) {
+			k.t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// result is what a hob came to.
+type result struct {
+	code     int
+	out, err string
+}
+
+func (r result) String() string { return fmt.Sprintf("exit %d\n%s%s", r.code, r.out, r.err) }
+
+// command is a hob that is about to be run. One that hangs is killed.
+func (k *kitchen) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	k.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, k.bin, args...)
+	cmd.Dir, cmd.Env = k.dir, k.env
+	return cmd
+}
+
+// hob runs a hob to its end.
+func (k *kitchen) hob(args ...string) result {
+	k.t.Helper()
+	return run(k.t, k.command(args...))
+}
+
+func run(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v: %v", cmd.Args, err)
+	}
+	r := result{cmd.ProcessState.ExitCode(), out.String(), stderr.String()}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		r.code = 128 + int(ws.Signal())
+	}
+	return r
+}
+
+// must runs a hob that is to succeed.
+func (k *kitchen) must(args ...string) result {
+	k.t.Helper()
+	r := k.hob(args...)
+	if r.code != 0 {
+		k.t.Fatalf("hob %v: %v", args, r)
+	}
+	return r
+}
+
+// recipe writes hob.yaml. @D stands for the folder of the pids, @K for the test's.
+func (k *kitchen) recipe(text string) {
+	k.t.Helper()
+	text = strings.NewReplacer("@D", k.d(), "@K", k.dir).Replace(text)
+	k.check(os.WriteFile(k.path("hob.yaml"), []byte(text), 0o600))
+}
+
+// task is the folder of a task's records.
+func (k *kitchen) task(name string) *tasks.TaskDir {
+	k.t.Helper()
+	s, err := tasks.ViewStore(k.path("home"))
+	k.check(err)
+	run, task, _ := strings.Cut(name, "/")
+	return s.Run(run).Task(task)
+}
+
+func (k *kitchen) run(name string) tasks.Run {
+	k.t.Helper()
+	s, err := tasks.ViewStore(k.path("home"))
+	k.check(err)
+	r, err := s.Run(name).Read()
+	k.check(err)
+	return r
+}
+
+// reports reads what hob prints with --json.
+func (k *kitchen) reports(r result) []sweep.Report {
+	k.t.Helper()
+	var list []sweep.Report
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil {
+		k.t.Fatalf("no report: %v: %v", err, r)
+	}
+	return list
+}
+
+// report is a task's last one, as `hob report` gives it.
+func (k *kitchen) report(name string) (sweep.Report, bool) {
+	k.t.Helper()
+	r := k.hob("report", "--json", name)
+	if r.code != 0 {
+		return sweep.Report{}, false
+	}
+	list := k.reports(r)
+	if len(list) != 1 {
+		return sweep.Report{}, false
+	}
+	return list[0], true
+}
+
+// tmux runs a command of the run's server.
+func (k *kitchen) tmux(run string, args ...string) {
+	k.t.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", k.run(run).Tmux.Socket}, args...)...)
+	cmd.Env = k.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		k.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+}
+
+// story is what the events of all runs say, for a test that has failed.
+func (k *kitchen) story() string {
+	var b strings.Builder
+	events, _ := filepath.Glob(k.path("home/*/*/events.jsonl"))
+	reports, _ := filepath.Glob(k.path("home/*/*/tasks/*/report.json"))
+	for _, path := range slices.Concat(events, reports) {
+		text, _ := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s\n%s\n", path, text)
+	}
+	for _, p := range k.marked() {
+		fmt.Fprintf(&b, "alive: %s\n", line(p))
+	}
+	return b.String()
+}
