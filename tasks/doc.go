@@ -6,7 +6,11 @@
 // It is --home, else $HOB_HOME, else $XDG_STATE_HOME/hob, else
 // ~/.local/state/hob. Folders are 0700 and files 0600. Records are JSON with a
 // schema number (now 1). They are replaced whole: temp file, fsync, rename,
-// fsync of the folder; files whose names begin with a dot are no records. Locks
+// fsync of the folder. What tells of processes, which end with the host, spares
+// the last step, and what is written again and again (the rolling capture, the
+// keeper's measurements) both; so a crash of hob never tears a record, and a
+// crash of the host only those last ones, if its file system reorders so much.
+// Files whose names begin with a dot are no records. Locks
 // are flock(2) locks on files that stay. Times are RFC 3339, durations are
 // nanoseconds, and a number that is not known is null. A reader leaves alone
 // the fields that it does not know, refuses a newer schema, and keeps a file

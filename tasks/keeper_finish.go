@@ -14,7 +14,7 @@ func (k *keeper) finish() int {
 	k.rec.Empty = k.reaper.Empty()
 	k.flush(k.h.Now())
 	if !sameKeeper(k.rec, k.written) {
-		k.complain("keeper.json", k.save(false))
+		k.complain("keeper.json", k.save(passing))
 	}
 	k.release()
 	k.term.close()

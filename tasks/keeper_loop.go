@@ -50,7 +50,7 @@ func (k *keeper) open() error {
 	if err := k.dir.forget("exit.json"); err != nil {
 		return err
 	}
-	if err := k.save(true); err != nil {
+	if err := k.save(passing); err != nil {
 		return err
 	}
 	log, err := openLog(k.dir.LogPath(), k.spec.Log)

@@ -23,9 +23,9 @@ func (k *keeper) keep(write func() error) error {
 }
 
 // save writes keeper.json.
-func (k *keeper) save(durable bool) error {
+func (k *keeper) save(how lasting) error {
 	k.rec.UpdatedAt = k.h.Now()
-	err := k.keep(func() error { return k.dir.writeKeeper(k.rec, durable) })
+	err := k.keep(func() error { return k.dir.writeKeeper(k.rec, how) })
 	if err == nil {
 		k.written = k.rec
 	}
@@ -51,7 +51,7 @@ func (k *keeper) flush(now time.Time) {
 		k.writeAt = k.written.UpdatedAt.Add(writeEvery)
 	}
 	if loud || !now.Before(k.writeAt) {
-		k.complain("keeper.json", k.save(false))
+		k.complain("keeper.json", k.save(passing))
 	}
 }
 

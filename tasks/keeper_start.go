@@ -66,7 +66,7 @@ func (k *keeper) born(pid, pidfd int) error {
 	ref, now := pin.Ref(), k.h.Now()
 	k.life.pin, k.life.ref = pin, &ref
 	k.rec.Command, k.rec.StartedAt = &ref, &now
-	return k.save(true)
+	return k.save(whole)
 }
 
 // unrecorded is for a command that runs and could not be written down: it must

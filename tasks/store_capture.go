@@ -25,18 +25,23 @@ func (t *TaskDir) ReadCapture() (sweep.Capture, error) {
 
 // WriteCapture writes capture.json, durably for a stop. A rolling capture does
 // not replace a stop's: that fails with ErrStopBegun.
-func (t *TaskDir) WriteCapture(c sweep.Capture, durable bool) error {
-	return t.putCapture(c, durable, false)
+func (t *TaskDir) WriteCapture(c sweep.Capture, fsync bool) error {
+	if fsync {
+		return t.putCapture(c, durable, false)
+	}
+	return t.putCapture(c, passing, false)
 }
 
 // BeginCapture writes the first rolling capture of a start. It replaces that of
 // the stop before it, so the caller is the keeper of a task that is `starting`,
 // or holds op.lock.
-func (t *TaskDir) BeginCapture(c sweep.Capture) error { return t.putCapture(c, true, true) }
+func (t *TaskDir) BeginCapture(c sweep.Capture) error {
+	return t.putCapture(c, whole, true)
+}
 
 // putCapture has a lock of its own: the keeper writes rolling captures without
 // op.lock, and must not look, be overtaken by a stop, and then replace its capture.
-func (t *TaskDir) putCapture(c sweep.Capture, durable, begin bool) error {
+func (t *TaskDir) putCapture(c sweep.Capture, how lasting, begin bool) error {
 	if t.err != nil {
 		return t.err
 	}
@@ -52,7 +57,7 @@ func (t *TaskDir) putCapture(c sweep.Capture, durable, begin bool) error {
 		}
 	}
 	c.Schema = Schema
-	return t.reserved(func() error { return write(t, "capture.json", c, t.ownsCapture, durable) })
+	return t.reserved(func() error { return write(t, "capture.json", c, t.ownsCapture, how) })
 }
 
 func (t *TaskDir) ownsCapture(c *sweep.Capture) error { return t.owns(c.Run, c.Task) }

@@ -98,7 +98,7 @@ func trimEvents(f *os.File, path string, line []byte) error {
 	if len(kept) > 0 && kept[len(kept)-1] != '\n' {
 		kept = append(kept, '\n')
 	}
-	return replaceFile(path, append(kept, line...), false)
+	return replaceFile(path, append(kept, line...), passing)
 }
 
 // Events reads events.jsonl. Lines that are not events (a crash cut them) are

@@ -107,7 +107,7 @@ func kindOf(err error) string {
 }
 
 // writeRecord replaces a record, unless what is on disk cannot be trusted.
-func writeRecord[T any](path string, v T, belongs func(*T) error, durable bool) error {
+func writeRecord[T any](path string, v T, belongs func(*T) error, how lasting) error {
 	if belongs != nil {
 		if err := belongs(&v); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
@@ -120,7 +120,7 @@ func writeRecord[T any](path string, v T, belongs func(*T) error, durable bool) 
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return replaceFile(path, data, durable)
+	return replaceFile(path, data, how)
 }
 
 func encode(v any) ([]byte, error) {
@@ -132,19 +132,27 @@ func encode(v any) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
+// lasting is what a record survives. Any survives a crash of hob.
+type lasting int
+
+const (
+	passing lasting = iota // a crash of the host may lose or tear it: what is written again and again
+	whole                  // it may lose it, and leave the one before: what tells of processes, which end with the host
+	durable                // nothing
+)
+
 // replaceFile writes a file whole or not at all: temp file, fsync, rename, fsync
-// of the folder. Without durable both fsyncs are left out, and a crash of the
-// host may lose the file (a crash of hob may not). renameio does the first
-// three, but not the last, nor without fsync, nor on Windows.
-func replaceFile(path string, data []byte, durable bool) error {
+// of the folder, as far as it is to last. renameio does the first three, but not
+// the last, nor without fsync, nor on Windows.
+func replaceFile(path string, data []byte, how lasting) error {
 	dir, base := filepath.Split(path)
-	tmp, err := writeTemp(dir, "."+base+".tmp-*", data, durable)
+	tmp, err := writeTemp(dir, "."+base+".tmp-*", data, how >= whole)
 	if err == nil {
 		if err = os.Rename(tmp, path); err != nil {
 			err = errors.Join(err, os.Remove(tmp))
 		}
 	}
-	if err == nil && durable {
+	if err == nil && how == durable {
 		err = syncDir(dir)
 	}
 	if err != nil {
@@ -154,13 +162,13 @@ func replaceFile(path string, data []byte, durable bool) error {
 }
 
 // writeTemp leaves no file behind when it fails.
-func writeTemp(dir, pattern string, data []byte, durable bool) (string, error) {
+func writeTemp(dir, pattern string, data []byte, sync bool) (string, error) {
 	f, err := os.CreateTemp(dir, pattern) // 0600, O_CLOEXEC
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Write(data)
-	if err == nil && durable {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

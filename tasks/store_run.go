@@ -60,7 +60,7 @@ func (r *RunDir) Write(v Run) error {
 		return r.err
 	}
 	v.Schema = Schema
-	return writeRecord(r.file("run.json"), v, r.owns, true)
+	return writeRecord(r.file("run.json"), v, r.owns, durable)
 }
 
 func (r *RunDir) owns(v *Run) error {

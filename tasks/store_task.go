@@ -35,7 +35,7 @@ func (t *TaskDir) Create() error {
 	if fi, err := os.Lstat(t.file(".reserve")); err == nil && fi.Size() == reserveBytes {
 		return nil
 	}
-	return replaceFile(t.file(".reserve"), make([]byte, reserveBytes), false)
+	return replaceFile(t.file(".reserve"), make([]byte, reserveBytes), passing)
 }
 
 // Lock waits for op.lock, held through a start, stop or restart of the task.
@@ -62,7 +62,7 @@ func (t *TaskDir) ReadTask() (Task, error) {
 // WriteTask writes task.json. Only the holder of op.lock does.
 func (t *TaskDir) WriteTask(v Task) error {
 	v.Schema = Schema
-	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, true)
+	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, durable)
 }
 
 // ReadSpec reads spec.json.
@@ -73,19 +73,18 @@ func (t *TaskDir) ReadSpec() (Spec, error) {
 // WriteSpec writes spec.json. Only the holder of op.lock does.
 func (t *TaskDir) WriteSpec(v Spec) error {
 	v.Schema = Schema
-	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, true)
+	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, durable)
 }
 
 // ReadKeeper reads keeper.json.
 func (t *TaskDir) ReadKeeper() (Keeper, error) { return read[Keeper](t, "keeper.json", nil) }
 
 // WriteKeeper writes keeper.json. Only the task's keeper does.
-func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, true) }
+func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, durable) }
 
-// writeKeeper without durable is for what changes often and matters little.
-func (t *TaskDir) writeKeeper(v Keeper, durable bool) error {
+func (t *TaskDir) writeKeeper(v Keeper, how lasting) error {
 	v.Schema = Schema
-	return write(t, "keeper.json", v, nil, durable)
+	return write(t, "keeper.json", v, nil, how)
 }
 
 // ReadExit reads exit.json.
@@ -94,7 +93,7 @@ func (t *TaskDir) ReadExit() (Exit, error) { return read[Exit](t, "exit.json", n
 // WriteExit writes exit.json. Only the task's keeper does.
 func (t *TaskDir) WriteExit(v Exit) error {
 	v.Schema = Schema
-	return t.reserved(func() error { return write(t, "exit.json", v, nil, true) })
+	return t.reserved(func() error { return write(t, "exit.json", v, nil, whole) })
 }
 
 // ReadReport reads report.json, the last sweep.
@@ -106,7 +105,7 @@ func (t *TaskDir) ReadReport() (sweep.Report, error) {
 func (t *TaskDir) WriteReport(v sweep.Report) error {
 	v.Schema = Schema
 	return t.reserved(func() error {
-		return write(t, "report.json", v, func(v *sweep.Report) error { return t.owns(v.Run, v.Task) }, true)
+		return write(t, "report.json", v, func(v *sweep.Report) error { return t.owns(v.Run, v.Task) }, durable)
 	})
 }
 
@@ -116,7 +115,7 @@ func (t *TaskDir) ReadStop() (StopRequest, error) { return read[StopRequest](t, 
 // WriteStop writes stop.json, for the keeper to find when TERM reaches it.
 func (t *TaskDir) WriteStop(v StopRequest) error {
 	v.Schema = Schema
-	return write(t, "stop.json", v, nil, true)
+	return write(t, "stop.json", v, nil, durable)
 }
 
 // LogPath is where the task's log is.
@@ -132,11 +131,11 @@ func read[T any](t *TaskDir, name string, belongs func(*T) error) (T, error) {
 	return readRecord(t.file(name), belongs)
 }
 
-func write[T any](t *TaskDir, name string, v T, belongs func(*T) error, durable bool) error {
+func write[T any](t *TaskDir, name string, v T, belongs func(*T) error, how lasting) error {
 	if t.err != nil {
 		return t.err
 	}
-	return writeRecord(t.file(name), v, belongs, durable)
+	return writeRecord(t.file(name), v, belongs, how)
 }
 
 // owns says what is wrong with a record that names another run or task.
