@@ -157,7 +157,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := Load(got, testOptions)
-	if err != nil || r.File != "" || r.Name != "pilot" || r.Dir == "" {
+	if err != nil || r.File != "gallery:pilot" || r.Name != "pilot" || r.Dir == "" {
 		t.Errorf("gallery: %+v, %v", r, err)
 	}
 	if _, err := Find("pilott", nil); err == nil || !strings.Contains(err.Error(), "did you mean pilot?") {

@@ -21,19 +21,22 @@ func Load(file string, o Options) (*Recipe, error) {
 	return load(src, text, file, o)
 }
 
-// loadGallery loads a recipe that has no file. Its folder is where one is.
+// loadGallery loads a recipe that has no file. Its folder is where one is, unless
+// that is said.
 func loadGallery(name string, o Options) (*Recipe, error) {
 	text, err := gallery.ReadFile("gallery/" + name + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s is not in the gallery", ErrNoRecipe, name)
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("folder to run the recipe %s in: %w", name, err)
+	dir := o.Dir
+	if dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("folder to run the recipe %s in: %w", name, err)
+		}
 	}
 	r, err := load(newSource(galleryPrefix+name, dir, text), text, name+".yaml", o)
 	if err == nil {
-		r.File = ""
+		r.File = galleryPrefix + name
 	}
 	return r, err
 }

@@ -14,7 +14,7 @@ import "time"
 // but what is bound at the start of each task (${port} where it is auto).
 type Recipe struct {
 	Name   string   `json:"name"`
-	File   string   `json:"file"` // "" for a gallery recipe
+	File   string   `json:"file"` // "gallery:NAME" for one that has none
 	Dir    string   `json:"dir"`
 	Tasks  []Task   `json:"tasks"` // in start order: dependencies first, then as written
 	Layout []Window `json:"layout"`
@@ -117,5 +117,6 @@ type Options struct {
 	Set       map[string]string   // values of vars, which win over the file's
 	Profiles  []string            // of the recipe, laid over it in this order
 	Rehearse  bool                // every engine is replaced by the pilot in that engine's shape
+	Dir       string              // where a gallery recipe runs; "" is where one is
 	Self      string              // path of the hob program, for the built-in engine
 }

@@ -19,7 +19,7 @@ func (r *Recipe) Select(names ...string) ([]Task, error) {
 	for _, name := range names {
 		found := false
 		for i := range r.Tasks {
-			if t := &r.Tasks[i]; t.named(name) {
+			if t := &r.Tasks[i]; t.Named(name) {
 				found = true
 				r.need(t.Name, want)
 			}
@@ -37,8 +37,8 @@ func (r *Recipe) Select(names ...string) ([]Task, error) {
 	return picked, nil
 }
 
-// named reports whether the name stands for the task, alone or with others.
-func (t *Task) named(name string) bool {
+// Named reports whether the name stands for the task, alone or with others.
+func (t *Task) Named(name string) bool {
 	return t.Name == name || slices.Contains(t.Groups, name) || t.Replica > 0 && t.Name == fmt.Sprintf("%s-%d", name, t.Replica)
 }
 

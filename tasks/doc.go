@@ -60,6 +60,8 @@
 //	resolved      the recipe as resolved, environment values left out
 //	digest        digest of the resolved recipe
 //	rehearse      whether the pilot stands in for every engine
+//	set           variables that were given on the command line
+//	profiles      profiles of the recipe that were laid over it
 //	tasks         names of the tasks, in start order
 //	ports         the port of each task that has one, from before it is started
 //	tmux          where its panes are: socket, session, server

@@ -175,15 +175,15 @@ func rotate(t *testing.T, path string) {
 
 func TestTail(t *testing.T) {
 	_, dir, _ := logFixture(t)
-	if got := tail(dir.LogPath(), 3); got != nil {
+	if got := tail(dir.LogPath(), 1<<10, 3); got != nil {
 		t.Errorf("no log: got %q", got)
 	}
 	writeLog(t, dir.LogPath(), "a\nb\nc\n")
-	if got := strings.Join(tail(dir.LogPath(), 2), "|"); got != "b|c" {
+	if got := strings.Join(tail(dir.LogPath(), 1<<10, 2), "|"); got != "b|c" {
 		t.Errorf("got %q", got)
 	}
 	writeLog(t, dir.LogPath(), strings.Repeat("x", 40<<10)+"\nend\n")
-	if got := tail(dir.LogPath(), 1); len(got) != 1 || got[0] != "end" {
+	if got := tail(dir.LogPath(), 1<<10, 1); len(got) != 1 || got[0] != "end" {
 		t.Errorf("got %q", got)
 	}
 }

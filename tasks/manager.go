@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -126,10 +127,17 @@ func (m *Manager) Select(args []string) ([]Selection, error) {
 	var sel []Selection
 	for _, arg := range args {
 		name, err := ns.Resolve(arg)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			sel = m.add(sel, name, ns)
+			continue
 		}
-		sel = m.add(sel, name, ns)
+		group, groupErr := m.group(arg, ns)
+		if len(group) == 0 {
+			return nil, cmp.Or(groupErr, err)
+		}
+		for _, one := range group {
+			sel = m.add(sel, one, ns)
+		}
 	}
 	return sel, nil
 }

@@ -7,8 +7,9 @@ import (
 	"hob/recipes"
 )
 
-// Loader reads a run's recipe again, as it is now.
-type Loader func(Run) (*recipes.Recipe, error)
+// Loader reads a run's recipe again, as it is now. What it lays over it or sets
+// otherwise than before it writes into the run.
+type Loader func(*Run) (*recipes.Recipe, error)
 
 // again is a run that is about to be restarted.
 type again struct {
@@ -45,7 +46,7 @@ func reload(s Selection, load Loader) (again, error) {
 	if err != nil {
 		return again{}, err
 	}
-	r, err := load(run)
+	r, err := load(&run)
 	if err != nil {
 		return again{}, fmt.Errorf("the recipe of run %q: %w", s.Run.Name, err)
 	}
@@ -69,7 +70,8 @@ func (m *Manager) restartRun(ctx context.Context, a again, o StopOptions) []Outc
 	if o.DryRun || len(start) < len(outs) && !a.same {
 		return outs
 	}
-	up := UpOptions{Name: a.run.Name, Rehearse: a.run.Rehearse, Lifetime: a.run.Lifetime, Owner: a.run.Owner, Keep: a.same}
+	up := UpOptions{Name: a.run.Name, Rehearse: a.run.Rehearse, Set: a.run.Set, Profiles: a.run.Profiles,
+		Lifetime: a.run.Lifetime, Owner: a.run.Owner, Keep: a.same}
 	if !a.sel.Whole || len(start) < len(outs) {
 		up.Tasks = start
 	}

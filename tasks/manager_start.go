@@ -250,16 +250,16 @@ func digest(r *recipes.Recipe) string {
 
 // Tail are the last lines of a task's log.
 func (m *Manager) Tail(n Name, lines int) []string {
-	return tail(m.Store.Run(n.Run).Task(n.Task).LogPath(), lines)
+	return tail(m.Store.Run(n.Run).Task(n.Task).LogPath(), 16<<10, lines)
 }
 
-func tail(path string, lines int) []string {
+// tail are the last lines of a file, and at most so many bytes of it.
+func tail(path string, most int64, lines int) []string {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	const most = 16 << 10
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil

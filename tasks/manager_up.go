@@ -19,11 +19,13 @@ import (
 // UpOptions says what of a recipe is started, and how.
 type UpOptions struct {
 	Name     string   // of the run; "" is the recipe's
-	Tasks    []string // with what they depend on; empty is all
+	Tasks    []string // or groups, with what they depend on; empty is all
 	Lifetime Lifetime // "" is Detached
 	Owner    *identity.Ref
 	Rehearse bool // the recipe was loaded with the pilot in every engine's place
-	Keep     bool // the run is gone on with although nothing of it is up: a restart
+	Set      map[string]string
+	Profiles []string // that were laid over the recipe
+	Keep     bool     // the run is gone on with although nothing of it is up: a restart
 	DryRun   bool
 }
 
@@ -106,7 +108,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 
 // plan finds out what of the recipe is to be started.
 func (u *upRun) plan(ctx context.Context) error {
-	wanted, err := closure(u.recipe, u.o.Tasks)
+	wanted, err := u.recipe.Select(u.o.Tasks...)
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,7 @@ func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, live
 		t := &upTask{Task: rt, dir: u.dir.Task(rt.Name), act: start, mark: newMilestones()}
 		if lives {
 			t.was = have[rt.Name]
-			t.act = chooseAction(t.was.State, slices.Contains(u.o.Tasks, rt.Name))
+			t.act = chooseAction(t.was.State, slices.ContainsFunc(u.o.Tasks, rt.Named))
 		}
 		u.tasks = append(u.tasks, t)
 	}
@@ -194,36 +196,6 @@ func chooseAction(s State, named bool) action {
 		return start
 	}
 	return settle
-}
-
-// closure are the named tasks with all that they depend on, in start order.
-func closure(r *recipes.Recipe, named []string) ([]recipes.Task, error) {
-	if len(named) == 0 {
-		return r.Tasks, nil
-	}
-	var all []string
-	want := map[string]bool{}
-	for _, t := range r.Tasks {
-		all = append(all, t.Name)
-	}
-	for _, n := range named {
-		if !slices.Contains(all, n) {
-			return nil, Names{}.unknown("task in "+r.Name, n, all)
-		}
-		want[n] = true
-	}
-	var list []recipes.Task
-	for _, t := range slices.Backward(r.Tasks) { // dependencies stand before
-		if !want[t.Name] {
-			continue
-		}
-		for _, d := range t.DependsOn {
-			want[d.Task] = true
-		}
-		list = append(list, t)
-	}
-	slices.Reverse(list)
-	return list, nil
 }
 
 // settleRun makes room for a new run of the same name: what an earlier one left
@@ -301,7 +273,7 @@ func (u *upRun) fillRun() error {
 			r.Lifetime = Detached
 		}
 	}
-	r.Recipe, r.Dir, r.Rehearse = u.recipe.File, u.recipe.Dir, u.o.Rehearse
+	r.Recipe, r.Dir, r.Rehearse, r.Set, r.Profiles = u.recipe.File, u.recipe.Dir, u.o.Rehearse, u.o.Set, u.o.Profiles
 	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = u.recipe, digest(u.recipe), u.Version, now
 	r.Tasks = nil
 	for _, t := range u.recipe.Tasks {

@@ -42,22 +42,24 @@ const (
 
 // Run is run.json: one start of a recipe.
 type Run struct {
-	Schema    int            `json:"schema"`
-	Name      string         `json:"name"`
-	ID        string         `json:"id"` // 128 random bits, hex: HOB_RUN_ID, the marker
-	Lifetime  Lifetime       `json:"lifetime"`
-	Owner     *identity.Ref  `json:"owner"`    // of a contained run
-	Recipe    string         `json:"recipe"`   // path or gallery name
-	Dir       string         `json:"dir"`      // the recipe's folder
-	Resolved  any            `json:"resolved"` // the recipe as resolved, environment values left out
-	Digest    string         `json:"digest"`   // of the resolved recipe: "the recipe differs"
-	Rehearse  bool           `json:"rehearse"` // the pilot stands in for every engine
-	Tasks     []string       `json:"tasks"`    // in start order
-	Ports     map[string]int `json:"ports"`    // of each task that has one, from before it is started
-	Tmux      TmuxServer     `json:"tmux"`
-	CreatedAt time.Time      `json:"created_at"`
-	UpdatedAt time.Time      `json:"updated_at"`
-	HobBin    string         `json:"hob"` // version that wrote it
+	Schema    int               `json:"schema"`
+	Name      string            `json:"name"`
+	ID        string            `json:"id"` // 128 random bits, hex: HOB_RUN_ID, the marker
+	Lifetime  Lifetime          `json:"lifetime"`
+	Owner     *identity.Ref     `json:"owner"`              // of a contained run
+	Recipe    string            `json:"recipe"`             // path or gallery name
+	Dir       string            `json:"dir"`                // the recipe's folder
+	Resolved  any               `json:"resolved"`           // the recipe as resolved, environment values left out
+	Digest    string            `json:"digest"`             // of the resolved recipe: "the recipe differs"
+	Rehearse  bool              `json:"rehearse"`           // the pilot stands in for every engine
+	Set       map[string]string `json:"set,omitempty"`      // variables that were given on the command line
+	Profiles  []string          `json:"profiles,omitempty"` // of the recipe, that were laid over it
+	Tasks     []string          `json:"tasks"`              // in start order
+	Ports     map[string]int    `json:"ports"`              // of each task that has one, from before it is started
+	Tmux      TmuxServer        `json:"tmux"`
+	CreatedAt time.Time         `json:"created_at"`
+	UpdatedAt time.Time         `json:"updated_at"`
+	HobBin    string            `json:"hob"` // version that wrote it
 }
 
 // TmuxServer is where a run's panes are.

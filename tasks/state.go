@@ -75,7 +75,11 @@ func deriveEnded(s Seen) Derived {
 	if s.Command.Verdict == identity.Owned {
 		return Derived{State: Survivors, Note: "the record says " + string(s.Task.State) + ", and the command lives"}
 	}
-	return Derived{State: s.Task.State, Note: s.Task.Error}
+	d := Derived{State: s.Task.State, Note: s.Task.Error}
+	if d.Note == "" && d.State == Failed && s.Exit != nil {
+		d.Note = fromExit(s).Note
+	}
+	return d
 }
 
 // deriveLeft looks at what an earlier sweep could not end or see.

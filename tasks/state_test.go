@@ -51,6 +51,7 @@ func TestDerive(t *testing.T) {
 		{"a job ended well", Seen{Task: job(Up), Keeper: done, Exit: ok, KeeperV: gone, Command: gone}, Completed, ""},
 		{"a job without a pane stays completed", Seen{Task: job(Completed)}, Completed, ""},
 		{"failed", Seen{Task: claim(Up), Keeper: done, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
+		{"failed, and its keeper has written so", Seen{Task: claim(Failed), Keeper: done, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
 		{"killed", Seen{Task: claim(Up), Keeper: done, Exit: killed, KeeperV: gone, Command: gone}, Failed, "ended by KILL"},
 		{"a blank status is not 0", Seen{Task: claim(Up), Keeper: done, Exit: &Exit{}, KeeperV: gone, Command: gone}, Failed, "ended, and its exit code is not known"},
 		{"could not be started", Seen{Task: claim(Starting), Exit: &Exit{Error: "no such file"}}, Failed, "no such file"},

@@ -12,7 +12,6 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"hob/identity"
-	"hob/recipes"
 	"hob/tasks"
 )
 
@@ -109,28 +108,13 @@ func (a *app) configDir(name string) string {
 	return filepath.Join(base, "hob", name)
 }
 
+func (a *app) engineDir() string { return a.configDir("engines") }
+
 func (a *app) recipeDirs() []string {
 	if dir := a.configDir("recipes"); dir != "" {
 		return []string{dir}
 	}
 	return nil
-}
-
-// load finds and reads a recipe.
-func (a *app) load(arg string, rehearse bool) (*recipes.Recipe, error) {
-	file, err := recipes.Find(arg, a.recipeDirs())
-	if err != nil {
-		return nil, err
-	}
-	return a.loadFile(file, rehearse)
-}
-
-func (a *app) loadFile(file string, rehearse bool) (*recipes.Recipe, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return recipes.Load(file, recipes.Options{Getenv: a.getenv, EngineDir: a.configDir("engines"), Rehearse: rehearse, Self: self})
 }
 
 // say writes a line for people, unless --quiet.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -10,18 +11,25 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var rehearse bool
+	var how reading
 	cmd := &cobra.Command{
-		Use:   "check [RECIPE]",
+		Use:   "check [RECIPE] [TASK...]",
 		Short: "read a recipe and say what is wrong with it",
 		Long: `Read a recipe, resolve it and say what is wrong with it, with file, line and
-column. Nothing of the host is looked at. Off a terminal: tab-separated task,
-kind, engine, port, what it depends on, command.`,
-		Args:              most(1, "recipe"),
+column, the line itself, and the right word where hob knows it: all of it at
+once. Nothing of the host is looked at. With TASKs, or groups of tasks, the table
+has these, and what they depend on. Off a terminal: tab-separated task, kind,
+engine, port, what it depends on, command.
+
+With --json the recipe as resolved, or {"errors": [...]} of one that is wrong.`,
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRecipe,
 		RunE: func(_ *cobra.Command, args []string) error {
-			r, err := a.load(strings.Join(args, ""), rehearse)
+			r, names, err := a.recipeAndTasks(args, how)
 			if err != nil {
+				return a.wrong(err)
+			}
+			if r.Tasks, err = r.Select(names...); err != nil {
 				return err
 			}
 			if a.json {
@@ -30,9 +38,18 @@ kind, engine, port, what it depends on, command.`,
 			return a.table([]string{"TASK", "KIND", "ENGINE", "PORT", "AFTER", "COMMAND"}, checkRows(r))
 		},
 	}
-	cmd.Flags().BoolVar(&rehearse, "rehearse", false, "with the built-in pilot in every engine's place")
+	how.flags(cmd)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// wrong passes on what is wrong with a recipe, with --json on standard output too.
+func (a *app) wrong(err error) error {
+	var faults recipes.Errors
+	if a.json && errors.As(err, &faults) {
+		return join(a.writeJSON(faulty{faults}), err)
+	}
+	return err
 }
 
 func checkRows(r *recipes.Recipe) [][]string {

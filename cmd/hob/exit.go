@@ -85,6 +85,7 @@ var codes = [...]struct {
 	{sweep.ErrNotSaved, exitUnverified},
 	{tasks.ErrUsage, exitUsage},
 	{recipes.ErrNoRecipe, exitUsage},
+	{recipes.ErrNoTask, exitUsage},
 }
 
 func codeOf(err error) int {
@@ -153,22 +154,6 @@ func (a *app) complain(err error) {
 			told = append(told, tip)
 		}
 	}
-}
-
-// lines is one error; of a recipe each fault with its own advice.
-func (a *app) lines(err error) []string {
-	var faults recipes.Errors
-	if !errors.As(err, &faults) {
-		return []string{"hob: " + err.Error()}
-	}
-	var out []string
-	for _, f := range faults {
-		out = append(out, "hob: "+f.Error())
-		if f.Hint != "" {
-			out = append(out, "hint: "+f.Hint)
-		}
-	}
-	return out
 }
 
 func hint(err error) string {

@@ -3,17 +3,18 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"hob/recipes"
 	"hob/tasks"
 )
 
 func (a *app) restartCommand() *cobra.Command {
 	var all bool
+	var how reading
 	cmd := &cobra.Command{
 		Use:   "restart [RUN | RUN/TASK | TASK]...",
 		Short: "stop tasks, and start them by their recipe as it is now",
-		Long: `Stop tasks and start them again, by the recipe as it is now. It is read before
-anything is stopped. What could not be stopped clean is not started again.
+		Long: `Stop tasks and start them again, by the recipe as it is now, with what was set and
+laid over it at the start unless that is given anew. It is read before anything is
+stopped. What could not be stopped clean is not started again.
 Without an argument: the only run that is up.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
@@ -27,7 +28,7 @@ Without an argument: the only run that is up.`,
 				return err
 			}
 			show := a.progress(m)
-			outs, err := m.Restart(cmd.Context(), sel, a.reload, tasks.StopOptions{Reason: "restart", DryRun: a.dryRun})
+			outs, err := m.Restart(cmd.Context(), sel, a.reload(how), tasks.StopOptions{Reason: "restart", DryRun: a.dryRun})
 			show.stop()
 			if err != nil {
 				return err
@@ -37,11 +38,7 @@ Without an argument: the only run that is up.`,
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every run")
+	how.variation(cmd)
 	a.dryRunFlag(cmd)
 	return cmd
-}
-
-// reload reads the recipe of a run again, as it was asked for then.
-func (a *app) reload(run tasks.Run) (*recipes.Recipe, error) {
-	return a.loadFile(run.Recipe, run.Rehearse)
 }

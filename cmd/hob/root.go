@@ -33,6 +33,7 @@ behind, and with no other.`,
 		a.upCommand(), a.downCommand(), a.restartCommand(),
 		a.psCommand(), a.logsCommand(), a.attachCommand(),
 		a.sweepCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
+		a.recipesCommand(), a.schemaCommand(), a.whyCommand(),
 		a.versionCommand(),
 	)
 	cmd.InitDefaultCompletionCmd()

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,52 +11,34 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var name string
-	var rehearse bool
+	var how reading
 	cmd := &cobra.Command{
 		Use:   "up [RECIPE] [TASK...]",
 		Short: "start what a recipe names, and wait until it answers",
 		Long: `Start the tasks of a recipe, each in a tmux pane of its own, as soon as what
 it depends on is there, and wait until the servers answer. They go on when hob
 has ended. RECIPE is a file, or the name of a recipe; without it ./hob.yaml.
-With TASKs only these are started, and what they depend on.
+With TASKs, or groups of tasks, only these are started, and what they depend on.
 
 Of a run that is up, tasks that live are left alone and others are started.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRecipe,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, named, err := a.recipeAndTasks(args, rehearse)
+			r, named, err := a.recipeAndTasks(args, how)
 			if err != nil {
 				return err
 			}
-			return a.up(cmd, r, tasks.UpOptions{Name: name, Tasks: named, Rehearse: rehearse, DryRun: a.dryRun})
+			set, err := how.set()
+			if err != nil {
+				return err
+			}
+			return a.up(cmd, r, tasks.UpOptions{Name: name, Tasks: named, Rehearse: how.rehearse, Set: set, Profiles: how.profiles, DryRun: a.dryRun})
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the run (else the recipe's)")
-	cmd.Flags().BoolVar(&rehearse, "rehearse", false, "let the built-in pilot stand in for every engine")
+	how.flags(cmd)
 	a.dryRunFlag(cmd)
 	return cmd
-}
-
-// recipeAndTasks reads [RECIPE] [TASK...]. A first word that is no recipe is a
-// task of ./hob.yaml, if that has it.
-func (a *app) recipeAndTasks(args []string, rehearse bool) (*recipes.Recipe, []string, error) {
-	if len(args) == 0 {
-		r, err := a.load("", rehearse)
-		return r, nil, err
-	}
-	r, err := a.load(args[0], rehearse)
-	if !errors.Is(err, recipes.ErrNoRecipe) {
-		return r, args[1:], err
-	}
-	here, hereErr := a.load("", rehearse)
-	if hereErr == nil {
-		for _, t := range here.Tasks {
-			if t.Name == args[0] {
-				return here, args, nil
-			}
-		}
-	}
-	return nil, nil, err
 }
 
 func (a *app) up(cmd *cobra.Command, r *recipes.Recipe, o tasks.UpOptions) error {
@@ -86,6 +68,9 @@ func (a *app) started(m *tasks.Manager, outs []tasks.Outcome) {
 		for _, line := range m.Tail(o.Name, 5) {
 			a.note("%s | %s", o.Name, plain(line))
 		}
+		if o.Did == "started" {
+			a.explain(m, o.Name)
+		}
 	}
 }
 
@@ -94,13 +79,15 @@ func (a *app) completeRecipe(_ *cobra.Command, args []string, _ string) ([]strin
 	if len(args) == 0 {
 		return recipes.Names(a.recipeDirs()), cobra.ShellCompDirectiveDefault
 	}
-	r, err := a.load(args[0], true)
+	r, err := a.load(args[0], reading{rehearse: true})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
 	for _, t := range r.Tasks {
-		names = append(names, t.Name)
+		names = append(append(names, t.Name), t.Groups...)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	return without(names, args), cobra.ShellCompDirectiveNoFileComp
 }
