@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/cut"
 	"hob/sweep/gpu"
 )
 
@@ -83,6 +84,7 @@ func (s *stopper) run(first Phase) error {
 }
 
 func (s *stopper) enter(p Phase) {
+	cut.Point("phase", string(p))
 	s.phase, s.since, s.looks, s.quiet = p, s.tr.h.Now(), 0, 0
 }
 
@@ -232,7 +234,9 @@ func (s *stopper) intend(n *node, sig syscall.Signal) {
 // record when it did not reach the process.
 func (s *stopper) send(n *node, sig syscall.Signal) {
 	name := identity.SignalName(sig)
+	cut.Point("signal", name)
 	err := n.pin.Signal(sig)
+	cut.Point("signalled", name)
 	if err == nil {
 		n.refused = ""
 		s.fx.Note("%s to %d", name, n.Ref.PID)

@@ -4,11 +4,13 @@ import (
 	"syscall"
 
 	"hob/identity"
+	"hob/identity/cut"
 )
 
 // finish ends the keeper: the output is read to its end and on disk before the
 // record says that the tree is empty, since a stop may be waiting for just that.
 func (k *keeper) finish() int {
+	cut.Point("keeper", "finish")
 	k.ready.end()
 	k.term.drain()
 	k.rec.Empty = k.reaper.Empty()

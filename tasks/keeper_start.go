@@ -9,6 +9,7 @@ import (
 
 	"hob/identity"
 	"hob/identity/child"
+	"hob/identity/cut"
 	"hob/sweep"
 )
 
@@ -46,6 +47,7 @@ func (k *keeper) launch(path string, env []string) error {
 	}
 	tty := k.term.slave.Fd()
 	c := child.Command{Path: path, Args: k.spec.Args, Env: env, Dir: k.spec.Dir, Files: []uintptr{tty, tty, tty}, Terminal: true}
+	cut.Point("keeper", "fork")
 	pid, err := k.reaper.Start(c, k.born)
 	if pid == 0 {
 		return execError(path, err)
@@ -58,6 +60,7 @@ func (k *keeper) launch(path string, env []string) error {
 
 // born writes down a command that has just been forked. The reaper waits meanwhile.
 func (k *keeper) born(pid, pidfd int) error {
+	cut.Point("keeper", "forked")
 	k.life.ref = &identity.Ref{PID: pid} // for the reaper, should the pin fail; it verifies as nothing
 	pin, err := child.Pin(k.h, pid, pidfd)
 	if err != nil {
@@ -116,6 +119,7 @@ func (k *keeper) reaped(ended []child.Exit, empty bool) {
 
 // commandEnded writes exit.json at once.
 func (k *keeper) commandEnded(e child.Exit) {
+	cut.Point("keeper", "command ended")
 	now := k.h.Now()
 	exit := Exit{Schema: Schema, Nonce: k.spec.Nonce, At: now}
 	if e.Signal != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"hob/identity"
+	"hob/identity/cut"
 	"hob/sweep"
 	"hob/tmux"
 )
@@ -304,6 +305,7 @@ func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 		return err
 	}
 	h, openErr := m.Host.Open(pid)
+	cut.Point("tmux", "kill-server")
 	if err := srv.KillServer(ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/cut"
 	"hob/recipes"
 	"hob/tmux"
 )
@@ -44,7 +45,14 @@ func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux
 		return p.first(ctx, session, task, w, argv)
 	}
 	p.mu.Unlock()
-	return p.srv.Spawn(ctx, tmux.Spawn{Session: session, Window: task, Argv: argv})
+	return p.make(ctx, tmux.Spawn{Session: session, Window: task, Argv: argv})
+}
+
+func (p *paneMaker) make(ctx context.Context, s tmux.Spawn) (tmux.Pane, error) {
+	cut.Point("tmux", "spawn")
+	pane, err := p.srv.Spawn(ctx, s)
+	cut.Point("tmux", "spawned")
+	return pane, err
 }
 
 // window is the layout's window of a task, if it has one with others.
@@ -65,7 +73,7 @@ func (p *paneMaker) first(ctx context.Context, session, task string, w recipes.W
 		s.Window, s.Split, s.Layout = id, true, w.Split
 	}
 	if session != "" {
-		pane, err := p.srv.Spawn(ctx, s)
+		pane, err := p.make(ctx, s)
 		if err == nil {
 			p.windows[w.Name] = pane.Window
 		}
@@ -77,7 +85,7 @@ func (p *paneMaker) first(ctx context.Context, session, task string, w recipes.W
 	}
 	defer unlock()
 	s.Session, s.New = p.dir.Name, true
-	pane, err := p.srv.Spawn(ctx, s)
+	pane, err := p.make(ctx, s)
 	if err != nil {
 		return pane, err
 	}

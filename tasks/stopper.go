@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/cut"
 	"hob/sweep"
 	"hob/tmux"
 )
@@ -100,7 +101,9 @@ func (s *stopper) ClosePane(ctx context.Context) error {
 }
 
 func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) error {
+	cut.Point("tmux", "kill-pane")
 	err := srv.KillExactly(ctx, pane)
+	cut.Point("tmux", "killed-pane")
 	if errors.Is(err, tmux.ErrNoServer) {
 		if again, _ := s.rebindOne(ctx, srv, *s.server); again {
 			err = srv.KillExactly(ctx, pane)

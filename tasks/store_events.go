@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"hob/identity/cut"
 )
 
 // Bounds of events.jsonl: what is said of one event, and the size at which the
@@ -33,6 +35,7 @@ func (r *RunDir) Append(e Event) error {
 		return fmt.Errorf("append event: %w", err)
 	}
 	path := r.file("events.jsonl")
+	cut.Point("append", "event")
 	for {
 		err := appendLine(path, append(line, '\n'))
 		if !errors.Is(err, errMoved) {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"hob/identity/cut"
 	"hob/identity/flock"
 )
 
@@ -146,8 +147,10 @@ const (
 // the last, nor without fsync, nor on Windows.
 func replaceFile(path string, data []byte, how lasting) error {
 	dir, base := filepath.Split(path)
+	cut.Point("write", base)
 	tmp, err := writeTemp(dir, "."+base+".tmp-*", data, how >= whole)
 	if err == nil {
+		cut.Point("rename", base)
 		if err = os.Rename(tmp, path); err != nil {
 			err = errors.Join(err, os.Remove(tmp))
 		}
@@ -158,6 +161,7 @@ func replaceFile(path string, data []byte, how lasting) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	cut.Point("wrote", base)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"hob/identity/cut"
 	"hob/identity/flock"
 )
 
@@ -65,6 +66,7 @@ func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
 		unlock()
 		return nil, errMoved
 	}
+	cut.Point("locked", filepath.Base(path))
 	return unlock, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"hob/identity/cut"
 )
 
 // RunDir is runs/<run>, or an ended run's folder in archive/.
@@ -111,9 +113,11 @@ func (r *RunDir) Archive() (string, error) {
 		}
 		to = fmt.Sprintf("%s.%d", base, n)
 	}
+	cut.Point("archive", "run")
 	if err := os.Rename(r.Path, to); err != nil {
 		return "", fmt.Errorf("archive run %s: %w", r.Name, err)
 	}
+	cut.Point("archived", "run")
 	if err := errors.Join(syncDir(r.store.archive()), syncDir(r.store.runs())); err != nil {
 		return to, fmt.Errorf("archive run %s: %w", r.Name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"hob/identity/cut"
 	"hob/sweep"
 )
 
@@ -161,6 +162,7 @@ func (t *TaskDir) reserved(write func() error) error {
 // forget removes records of an earlier start. A record that is not there is no error.
 func (t *TaskDir) forget(names ...string) error {
 	for _, name := range names {
+		cut.Point("forget", name)
 		if err := os.Remove(t.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("task %s/%s: %w", t.Run, t.Name, err)
 		}
