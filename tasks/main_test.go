@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 )
 
 // roles are what the test binary can be run as instead of the tests, so that
@@ -26,3 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// patience is how long a test waits for a condition. It is generous: what is
+// awaited takes milliseconds.
+const patience = 30 * time.Second

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +24,7 @@ import (
 )
 
 func init() {
+	roles["tainted"] = taintedRole
 	roles["keeper"] = func(args []string) int {
 		h, err := identity.Local()
 		if err != nil {
@@ -32,9 +35,22 @@ func init() {
 	}
 }
 
-// patience is how long a test waits for a condition. It is generous: what is
-// awaited takes milliseconds.
-const patience = 30 * time.Second
+// taintedRole becomes a keeper that has inherited what it must not hand on:
+// blocked and ignored signals, and an open file.
+func taintedRole([]string) int {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGUSR1, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGCHLD, syscall.SIGPIPE)
+	runtime.LockOSThread()
+	all := unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
+		return 90
+	}
+	if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil { // not close-on-exec
+		return 91
+	}
+	err := syscall.Exec(os.Args[0], os.Args, append(os.Environ(), roleEnv+"=keeper"))
+	fmt.Fprintln(os.Stderr, err)
+	return 92
+}
 
 // rig is one task with its keeper, the test binary in that role, on a pty of the test's.
 type rig struct {
@@ -47,6 +63,7 @@ type rig struct {
 	pty    *os.File // the outer terminal's other end
 	screen screen   // what the pane showed
 	hold   chan struct{}
+	role   string // of the keeper, "" for keeper
 	ended  chan struct{}
 	err    error
 }
@@ -113,7 +130,7 @@ func (g *rig) start() *rig {
 func (g *rig) launch() *rig {
 	g.t.Helper()
 	g.cmd = exec.Command(os.Args[0], g.dir.SpecPath())
-	g.cmd.Env = append(os.Environ(), roleEnv+"=keeper", "TMUX=/tmp/hobs,1,0", "TMUX_PANE=%7", "TERM=screen")
+	g.cmd.Env = append(os.Environ(), roleEnv+"="+orElse(g.role, "keeper"), "TMUX=/tmp/hobs,1,0", "TMUX_PANE=%7", "TERM=screen")
 	master, slave, err := pty.Open()
 	if err != nil {
 		g.t.Fatal(err)

@@ -630,6 +630,7 @@ func TestOutputAfterAllWasClosed(t *testing.T) {
 // one blocking.
 func TestCommandStartsClean(t *testing.T) {
 	g := newRig(t, sweep.Job).sh(`grep -E 'Sig(Blk|Ign)' /proc/self/status; ls -l /proc/$$/fd; grep flags /proc/self/fdinfo/0`)
+	g.role = "tainted"
 	g.start().code()
 	log := g.log()
 	var blk, ign string

@@ -1,0 +1,239 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hob/identity"
+)
+
+// roleEnv has the test binary be a parent of its own: the tests of a Reaper
+// must not reap what package testing or another test started.
+const roleEnv = "HOB_CHILD_TEST"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(roleEnv); name != "" {
+		os.Unsetenv(roleEnv)
+		if err := roles[name](); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var roles = map[string]func() error{
+	"instant": instant, "orphans": orphans, "failed": failed, "pinned": pinned, "masked": masked,
+}
+
+func TestReaper(t *testing.T) {
+	for name := range roles {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), roleEnv+"="+name)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// events collects what a Reaper reports.
+type events struct {
+	mu    sync.Mutex
+	ended []Exit
+	empty int
+	more  chan struct{}
+}
+
+func run(r *Reaper) *events {
+	e := &events{more: make(chan struct{}, 1)}
+	go r.Run(func(ended []Exit, empty bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.ended = append(e.ended, ended...)
+		if empty {
+			e.empty++
+		}
+		select {
+		case e.more <- struct{}{}:
+		default:
+		}
+	})
+	return e
+}
+
+func (e *events) until(is func() bool) error {
+	end := time.After(30 * time.Second)
+	for {
+		e.mu.Lock()
+		done := is()
+		e.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-e.more:
+		case <-end:
+			return errors.New("waited in vain")
+		}
+	}
+}
+
+func sh(script string) Command {
+	return Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Dir: "/", Files: []uintptr{0, 1, 2}}
+}
+
+// instant: children that end at once can still be read while record runs, and
+// no status is lost.
+func instant() error {
+	h, err := identity.Local()
+	if err != nil {
+		return err
+	}
+	r := NewReaper()
+	e := run(r)
+	want := map[int]int{}
+	for i := range 300 {
+		c := Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit " + strconv.Itoa(i%7)}, Dir: "/", Files: []uintptr{0, 1, 2}}
+		pid, err := r.Start(c, func(pid, pidfd int) error {
+			time.Sleep(2 * time.Millisecond) // by now it has ended
+			pin, err := Pin(h, pid, pidfd)
+			if err != nil {
+				return err
+			}
+			defer pin.Close()
+			if ref := pin.Ref(); ref.PID != pid || ref.Start == "" {
+				return errors.New("an incomplete Ref")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		want[pid] = i % 7
+	}
+	if err := e.until(func() bool { return len(e.ended) == 300 }); err != nil {
+		return err
+	}
+	for _, x := range e.ended {
+		if want[x.PID] != x.Code || x.Signal != 0 {
+			return errors.New("a wrong status")
+		}
+	}
+	if !r.Empty() || e.empty == 0 {
+		return errors.New("not empty")
+	}
+	return nil
+}
+
+// orphans: what the tree leaves behind is adopted, and reaped with its status.
+func orphans() error {
+	if err := Subreap(); err != nil {
+		return err
+	}
+	r := NewReaper()
+	e := run(r)
+	if _, err := r.Start(sh(`(setsid sh -c 'sleep 0.2; exit 9' &) ; kill -KILL $$`), func(_, fd int) error { closePidfd(fd); return nil }); err != nil {
+		return err
+	}
+	if err := e.until(func() bool { return e.empty > 0 }); err != nil {
+		return err
+	}
+	if len(e.ended) < 2 || e.empty != 1 {
+		return errors.New("the orphan was not adopted")
+	}
+	killed := slices.ContainsFunc(e.ended, func(x Exit) bool { return x.Signal == syscall.SIGKILL })
+	nine := slices.ContainsFunc(e.ended, func(x Exit) bool { return x.Code == 9 })
+	if !killed || !nine {
+		return errors.New("a status is missing")
+	}
+	return nil
+}
+
+// failed: a program that cannot be executed leaves no child and no descriptor.
+func failed() error {
+	r := NewReaper()
+	run(r)
+	before, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for range 20 {
+		c := Command{Path: "/no/such/program", Args: []string{"x"}, Dir: "/", Files: []uintptr{0, 1, 2}}
+		if pid, err := r.Start(c, nil); pid != 0 || !errors.Is(err, syscall.ENOENT) {
+			return errors.New("it was started")
+		}
+	}
+	after, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	if len(after) > len(before)+2 || !r.Empty() {
+		return errors.New("something is left")
+	}
+	return nil
+}
+
+// pinned: the Handle of Pin is of the child, and signals it.
+func pinned() error {
+	h, err := identity.Local()
+	if err != nil {
+		return err
+	}
+	r := NewReaper()
+	e := run(r)
+	var pin identity.Handle
+	pid, err := r.Start(Command{Path: "/bin/sleep", Args: []string{"sleep", "300"}, Dir: "/", Files: []uintptr{0, 1, 2}}, func(pid, fd int) (err error) {
+		pin, err = Pin(h, pid, fd)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer pin.Close()
+	row, err := pin.Read(identity.WantArgs)
+	if err != nil || strings.Join(row.Args, " ") != "sleep 300" || row.PGID != pid {
+		return errors.Join(err, errors.New("not the child, or not in a group of its own"))
+	}
+	if err := pin.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return e.until(func() bool { return len(e.ended) == 1 && e.ended[0].Signal == syscall.SIGTERM && e.ended[0].PID == pid })
+}
+
+// masked: a command gets an empty signal mask, whatever the thread that starts
+// it has, and that thread keeps its own.
+func masked() error {
+	r := NewReaper()
+	e := run(r)
+	runtime.LockOSThread()
+	all := unix.Sigset_t{}
+	all.Val[0] = 1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGHUP-1)
+	var now unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
+		return err
+	}
+	if _, err := r.Start(sh(`grep -q 'SigBlk:.0000000000000000$' /proc/self/status`), func(_, fd int) error { closePidfd(fd); return nil }); err != nil {
+		return err
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, nil, &now); err != nil {
+		return err
+	}
+	if now.Val[0] != all.Val[0] {
+		return errors.New("the thread's own mask was changed")
+	}
+	return e.until(func() bool { return len(e.ended) == 1 && e.ended[0].Code == 0 })
+}
