@@ -46,6 +46,17 @@ func parseStat(text []byte) (s statLine, err error) {
 	return s, s.numbers(text[end+4:])
 }
 
+// resident is the bytes resident; -1 when the kernel has not counted them yet.
+// Since Linux 6.2 the count stands in counters of each processor (commit
+// f1a7941243c1), and of a process that has just begun it can be 0, which that of
+// no process that lives is.
+func (s *statLine) resident(pageSize int64) int64 {
+	if s.rss == 0 && s.flags&pfKthread == 0 && s.state != 'Z' && s.state != 'X' {
+		return -1
+	}
+	return s.rss * pageSize
+}
+
 // numbers takes the fields after the state letter: 4 (ppid) to 24 (rss).
 func (s *statLine) numbers(text []byte) error {
 	const vsize = 19 // the one field here that may pass 63 bits

@@ -52,6 +52,22 @@ func TestParseStatRefuses(t *testing.T) {
 	}
 }
 
+func TestResidentIsUnknownUntilTheKernelHasCounted(t *testing.T) {
+	for _, c := range []struct {
+		line statLine
+		want int64
+	}{
+		{statLine{state: 'S', rss: 3}, 12288},
+		{statLine{state: 'R'}, -1},
+		{statLine{state: 'Z'}, 0},
+		{statLine{state: 'S', flags: pfKthread}, 0},
+	} {
+		if got := c.line.resident(4096); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.line, got, c.want)
+		}
+	}
+}
+
 func TestParseStatus(t *testing.T) {
 	text := "Name:\tx\\nTgid:\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t40\nPid:\t41\nUid:\t1000\t0\t0\t0\nGid:\t1\t1\t1\t1\nGroups:\t4 24 1000 \nNSpid:\t41\t7\nSigIgn:\t0000000000000001\nCapEff:\t00000000000001ff\n"
 	s, err := parseStatus([]byte(text))

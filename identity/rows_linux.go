@@ -88,7 +88,7 @@ func readRow(dir string, pid int, want Field) (p Process, err error) {
 func (s *statLine) fill(p *Process, comm string, start Token) {
 	p.PID, p.PPID, p.PGID, p.SID, p.TTY = s.pid, s.ppid, s.pgid, s.sid, s.tty
 	p.Comm, p.State, p.Threads, p.Start = comm, s.state, s.threads, start
-	p.RSS, p.Kernel, p.UID = s.rss*pageSize, s.flags&pfKthread != 0, -1
+	p.RSS, p.Kernel, p.UID = s.resident(pageSize), s.flags&pfKthread != 0, -1
 }
 
 // addFields reads what was asked for beyond stat, and notes what it could not read.
