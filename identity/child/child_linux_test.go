@@ -76,7 +76,7 @@ func run(r *Reaper) *events {
 }
 
 func (e *events) until(is func() bool) error {
-	end := time.After(30 * time.Second)
+	end := time.After(3 * time.Second)
 	for {
 		e.mu.Lock()
 		done := is()
@@ -226,7 +226,9 @@ func masked() error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
 		return err
 	}
-	if _, err := r.Start(sh(`grep -q 'SigBlk:.0000000000000000$' /proc/self/status`), func(_, fd int) error { closePidfd(fd); return nil }); err != nil {
+	// grep itself, for dash empties its mask.
+	c := Command{Path: "/bin/grep", Args: []string{"grep", "-q", "SigBlk:.0000000000000000$", "/proc/self/status"}, Dir: "/", Files: []uintptr{0, 1, 2}}
+	if _, err := r.Start(c, func(_, fd int) error { closePidfd(fd); return nil }); err != nil {
 		return err
 	}
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, nil, &now); err != nil {
