@@ -56,12 +56,15 @@ func (w *World) lose() {
 
 // newCaller is a hob that a person starts in a shell of their own.
 func (w *World) newCaller() *Process {
-	for {
+	w.starting = true
+	defer func() { w.starting = false }()
+	for range 100 { // without a pidfs all numbers may have been held in this tick
 		if p := w.create(w.init, Proc{Comm: "hob", Args: []string{"hob", "down"}, Setsid: true, User: w.o.UID, Stranger: true}); p != nil {
 			return p
 		}
 		w.Pass(tick)
 	}
+	panic("sim: no number is free for hob")
 }
 
 // Truth is the process that a Ref was made of, or nil: by boot and pidfs inode

@@ -2,11 +2,16 @@ package sim
 
 // hold takes a number: it is not given to anybody new while a process has it as
 // its pid, a thread as its id, or a process as its group or session.
-func (w *World) hold(n int) { w.held[n]++ }
+func (w *World) hold(n int) {
+	if w.held[n]++; w.held[n] == 1 {
+		w.free--
+	}
+}
 
 func (w *World) release(n int) {
 	w.held[n]--
 	if w.held[n] == 0 {
+		w.free++
 		w.freed = append(w.freed, n)
 		if len(w.freed) > 8 {
 			w.freed = w.freed[1:]
@@ -14,10 +19,17 @@ func (w *World) release(n int) {
 	}
 }
 
+// reserved numbers are kept for hob, so that a world full of its own processes
+// does not keep the next invocation from starting.
+const reserved = 3
+
 // number finds a free one: the next in order, as the kernel does it, or, by
 // chance, one that was freed a moment ago, as if the numbers had wrapped just
 // now. It is 0 when all are taken.
 func (w *World) number() int {
+	if w.free <= reserved && !w.starting {
+		return 0
+	}
 	if n := w.reuse(); n != 0 {
 		return n
 	}

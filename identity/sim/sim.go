@@ -52,14 +52,15 @@ type Options struct {
 // World is a simulated machine. Its script methods (Spawn, Kill, …) are not to be
 // called while a Host call is under way in another goroutine.
 type World struct {
-	mu     sync.Mutex
-	o      Options
-	src    Source
-	booted time.Time
-	boot   int
-	now    time.Duration
-	timers timers
-	order  uint64 // of timers, so that equal times keep their order
+	mu       sync.Mutex
+	o        Options
+	src      Source
+	starting bool // hob itself is started
+	booted   time.Time
+	boot     int
+	now      time.Duration
+	timers   timers
+	order    uint64 // of timers, so that equal times keep their order
 
 	all    []*Process       // every process not yet reaped, oldest first
 	ever   []*Process       // every process that there ever was
@@ -67,6 +68,7 @@ type World struct {
 	byTID  map[int]*Process // threads other than the leader
 	held   []int            // per number: how many hold it as pid, thread, group or session
 	past   []int64          // per number: start tick of its last holder
+	free   int              // how many nobody holds
 	next   int              // where the search for a free number goes on
 	freed  []int            // numbers freed lately, newest last
 	serial uint64           // of the newest process, never reused
@@ -132,8 +134,9 @@ func (w *World) startUp() {
 	w.all, w.freed = nil, nil
 	w.byPID, w.byTID, w.fds = map[int]*Process{}, map[int]*Process{}, map[int]*Process{}
 	w.held, w.past = make([]int, w.o.PIDs+2), make([]int64, w.o.PIDs+2)
-	w.next, w.inode = 1, 100
+	w.free, w.next, w.inode = w.o.PIDs, 1, 100
 	w.pidns, w.timens = "4026531836", "4026531834"
+	w.starting = true
 	w.init = w.create(nil, Proc{Comm: "init", Args: []string{"/sbin/init"}, Subreaper: true, Reap: w.o.InitReaps})
 	w.caller = w.newCaller()
 }
