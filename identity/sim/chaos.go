@@ -15,8 +15,9 @@ type Chaos struct {
 
 	// How likely each is, in parts of the whole: a process of a tree forks, exits,
 	// execs, makes a session, starts a thread, ends its leading thread, is stopped,
-	// gets stuck in a driver or unstuck; a stranger comes or goes.
-	Fork, Exit, Exec, Setsid, Thread, HeadOff, Stop, Stick, Stranger, StrangerEnds int
+	// gets stuck in a driver for a while; a stranger comes or goes; a process of a
+	// tree ends and its number is a stranger's at once.
+	Fork, Exit, Exec, Setsid, Thread, HeadOff, Stop, Stick, Stranger, StrangerEnds, Swap int
 
 	LookFails int // how likely a whole look (Snapshot, Children, Sockets) fails
 	RowFails  int // how likely a row cannot be read
@@ -37,7 +38,7 @@ func (w *World) point(what string) {
 func (w *World) mayCut(what string) {
 	w.step++
 	if w.step > w.o.Steps {
-		panic(fmt.Sprintf("sim: the caller has made %d looks and does not end", w.step))
+		panic(Endless{w.step})
 	}
 	if w.cutOff || w.cutAt >= 0 && w.step > w.cutAt {
 		if !w.cutOff {
@@ -71,7 +72,7 @@ func (w *World) happen() {
 		{c.Stranger, w.strangerComes}, {c.StrangerEnds, w.strangerGoes}, {c.Exit, func() { w.ours((*Process).Exit) }},
 		{c.Fork, w.treeForks}, {c.Exec, func() { w.ours(w.execs) }}, {c.Setsid, func() { w.ours(func(p *Process) { p.Setsid() }) }},
 		{c.Thread, func() { w.ours(func(p *Process) { p.StartThread() }) }}, {c.HeadOff, func() { w.ours((*Process).EndLeader) }},
-		{c.Stop, func() { w.ours(stopOrGo) }}, {c.Stick, func() { w.ours(stick) }},
+		{c.Swap, func() { w.ours(w.swap) }}, {c.Stop, func() { w.ours(stopOrGo) }}, {c.Stick, func() { w.ours(stick) }},
 	}
 	all := 0
 	for _, o := range odds {
@@ -144,6 +145,21 @@ func (w *World) strangerComes() {
 	}
 	d.Stranger = true
 	w.Spawn(w.init, d)
+}
+
+// swap ends a process and gives its number to a stranger, or to a thread of one,
+// if nothing holds it.
+func (w *World) swap(p *Process) {
+	p.Exit()
+	if !w.fit(p.pid) {
+		return
+	}
+	w.next = p.pid
+	if w.chance(25) {
+		w.one(func(q *Process) bool { return q.tree == "" && q != w.caller }, func(q *Process) { q.StartThread() })
+		return
+	}
+	w.strangerComes()
 }
 
 func (w *World) strangerGoes() {

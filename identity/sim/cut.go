@@ -11,6 +11,9 @@ type Cut struct {
 	Call string
 }
 
+// Endless is the panic that ends a caller which has passed Options.Steps points.
+type Endless struct{ Steps int }
+
 // Step is how many points have passed.
 func (w *World) Step() int { return w.step }
 

@@ -31,7 +31,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 	w.hold(p.sid)
 	w.past[pid] = p.start
 	w.all, w.ever, w.byPID[pid] = append(w.all, p), append(w.ever, p), p
-	p.chanced, p.born = w.busy, w.now
+	p.chanced, p.born = w.busy, w.Now()
 	w.note(evFork, p, 0)
 	p.become(d)
 	for _, b := range d.Do {
@@ -182,7 +182,7 @@ func (p *Process) Exit() {
 		return
 	}
 	p.dropThreads()
-	p.state, p.died = zombie, w.now
+	p.state, p.died = zombie, w.Now()
 	p.sockets, p.later, p.pending = nil, nil, nil
 	w.note(evExit, p, 0)
 	w.leaveTerminal(p)

@@ -35,12 +35,12 @@ func (d Delivery) String() string {
 	return fmt.Sprintf("step %d, invocation %d: %v to pid %d = %v, tree %q", d.Step, d.Turn, d.Sig, d.PID, d.To, d.To.tree)
 }
 
-// Strays are the signals that reached a process outside the tree, or a spared one
-// of it, dead or alive.
+// Strays are the signals that were sent to a process outside the tree, or that
+// reached a spared one of it, dead or alive.
 func (l *Ledger) Strays(tree string) []Delivery {
 	var out []Delivery
 	for _, d := range l.Deliveries {
-		if d.To != nil && (d.To.tree != tree || d.To.spared) {
+		if d.To != nil && (d.To.tree != tree || d.To.spared && !d.Denied) {
 			out = append(out, d)
 		}
 	}

@@ -90,7 +90,7 @@ type Process struct {
 	never      bool
 	endsEmpty  bool
 	chanced    bool // chance brought it in
-	born, died time.Duration
+	born, died time.Time
 	had        bool // has had a child
 	empty      bool // wait has said ECHILD after it had children
 	tree       string
@@ -141,14 +141,11 @@ func (p *Process) Args() []string { return slices.Clone(p.args) }
 func (p *Process) Environ() []string { return slices.Clone(p.env) }
 
 // Born is when it was forked.
-func (p *Process) Born() time.Time { return p.w.booted.Add(p.born) }
+func (p *Process) Born() time.Time { return p.born }
 
 // Died is when it ended, zero while it lives.
 func (p *Process) Died() time.Time {
-	if p.Alive() {
-		return time.Time{}
-	}
-	return p.w.booted.Add(p.died)
+	return p.died
 }
 
 // below counts the living processes below it.

@@ -188,9 +188,12 @@ func (w *World) Enter(pidns, timens string) {
 // numbers, start ticks and pidfs inodes that begin anew.
 func (w *World) Reboot() {
 	for _, p := range w.all {
+		if p.Alive() {
+			p.died = w.Now()
+		}
 		p.state, p.parent, p.kids = reaped, nil, nil
 	}
-	w.booted = w.Now().Add(time.Minute)
+	w.booted = w.Now()
 	w.startUp()
 	w.note(evReboot, nil, 0)
 }

@@ -1,0 +1,241 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"hob/identity"
+	"hob/identity/sim"
+)
+
+// Each fault is planted between hob and the world, and must be found. A suite
+// that cannot find them proves nothing when it finds none.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, f := range []struct {
+		name  string
+		plant func(*scene)
+		sign  string // what the check says of it
+	}{
+		{"check before pin", func(s *scene) { s.host = early{s.host, s} }, "a stranger was signalled"},
+		{"kill by number", func(s *scene) { s.host = byNumber{s.host, s} }, "a stranger was signalled"},
+		{"the number is the identity", func(s *scene) { s.host = trusting{s.host, s} }, "a stranger was signalled"},
+		{"a record outlives a reboot", func(s *scene) { s.host = bootless{s.host} }, "a stranger was signalled"},
+		{"one-shot capture", func(s *scene) { s.host = oneShot{s.host, map[int][]int{}} }, "is not named"},
+		{"a zombie counts as alive", func(s *scene) { s.host = undead{s.host, s} }, "is dead"},
+		{"could not look is read as empty", func(s *scene) { s.host = carefree{s.host, s} }, "the verdict is clean"},
+		{"unverifiable is read as gone", func(s *scene) { s.host = hasty{s.host} }, "and lives"},
+		{"signals before the capture is saved", func(s *scene) { s.forgetful = true }, "before the capture was saved"},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(4000) {
+				wrong := play(sim.Seed(seed), f.plant).wrong
+				if strings.Contains(strings.Join(wrong, "\n"), f.sign) {
+					t.Logf("found by seed %d", seed)
+					return
+				}
+			}
+			t.Errorf("4,000 schedules did not find it")
+		})
+	}
+}
+
+// over wraps every handle of a host.
+type over struct {
+	identity.Handle
+	s *scene
+}
+
+func (o over) Unwrap() identity.Handle { return o.Handle }
+
+// early reads the evidence before it pins.
+type early struct {
+	identity.Host
+	s *scene
+}
+
+type earlyHandle struct {
+	over
+	row *identity.Process
+}
+
+func (h early) Open(pid int) (identity.Handle, error) {
+	first, err := h.Host.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	row, err := first.Read(identity.WantArgs | identity.WantEnviron | identity.WantUser)
+	first.Close()
+	if err != nil {
+		return nil, err
+	}
+	pin, err := h.Host.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	return &earlyHandle{over{pin, h.s}, &row}, nil
+}
+
+func (h *earlyHandle) Read(want identity.Field) (identity.Process, error) {
+	if row := h.row; row != nil {
+		h.row = nil
+		return *row, nil
+	}
+	return h.Handle.Read(want)
+}
+
+// byNumber verifies through the pin, and then kills the number.
+type byNumber struct {
+	identity.Host
+	s *scene
+}
+
+type numberHandle struct{ over }
+
+func (h byNumber) Open(pid int) (identity.Handle, error) {
+	pin, err := h.Host.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	return numberHandle{over{pin, h.s}}, nil
+}
+
+func (h byNumber) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	pin, f := h.Host.Verify(ref)
+	if pin == nil {
+		return nil, f
+	}
+	return numberHandle{over{pin, h.s}}, f
+}
+
+func (h numberHandle) Signal(sig syscall.Signal) error {
+	if f := h.Handle.Verify(); f.Verdict != identity.Owned {
+		return f.Err()
+	}
+	return h.s.w.KillNumber(h.Handle.Ref().PID, sig)
+}
+
+// trusting takes whoever has the recorded number for the recorded process.
+type trusting struct {
+	identity.Host
+	s *scene
+}
+
+func (h trusting) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	pin, err := h.Host.Open(ref.PID)
+	if err != nil {
+		return nil, identity.Finding{Verdict: identity.Gone}
+	}
+	if f := pin.Verify(); f.Verdict != identity.Owned {
+		pin.Close()
+		return nil, f
+	}
+	return pin, identity.Finding{Verdict: identity.Owned}
+}
+
+// bootless compares tokens without the boot that they count in.
+type bootless struct{ identity.Host }
+
+func (h bootless) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	ref.Boot, ref.PIDFS = h.Facts().Boot, nil
+	return h.Host.Verify(ref)
+}
+
+// oneShot lists the children of each process once and for all.
+type oneShot struct {
+	identity.Host
+	seen map[int][]int
+}
+
+func (h oneShot) Children(pid int) ([]int, error) {
+	if kids, ok := h.seen[pid]; ok {
+		return kids, nil
+	}
+	kids, err := h.Host.Children(pid)
+	if err == nil {
+		h.seen[pid] = kids
+	}
+	return kids, err
+}
+
+// undead takes what was not reaped for alive.
+type undead struct {
+	identity.Host
+	s *scene
+}
+
+type undeadHandle struct{ over }
+
+func (h undead) Open(pid int) (identity.Handle, error) {
+	pin, err := h.Host.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	return undeadHandle{over{pin, h.s}}, nil
+}
+
+func (h undead) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	pin, f := h.Host.Verify(ref)
+	if f.Zombie {
+		if pin, err := h.Host.Open(ref.PID); err == nil {
+			return undeadHandle{over{pin, h.s}}, identity.Finding{Verdict: identity.Owned}
+		}
+	}
+	if pin == nil {
+		return nil, f
+	}
+	return undeadHandle{over{pin, h.s}}, f
+}
+
+func (h undeadHandle) Verify() identity.Finding {
+	f := h.Handle.Verify()
+	if f.Zombie {
+		return identity.Finding{Verdict: identity.Owned}
+	}
+	return f
+}
+
+// carefree sees nothing where it could not look.
+type carefree struct {
+	identity.Host
+	s *scene
+}
+
+func (h carefree) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	t, err := h.Host.Snapshot(ctx, want)
+	if err != nil {
+		t, err = &identity.Table{SawSelf: true}, nil
+	}
+	t.Unreadable, t.Hidden = nil, false
+	return t, err
+}
+
+func (h carefree) Children(pid int) ([]int, error) {
+	kids, err := h.Host.Children(pid)
+	if errors.Is(err, identity.ErrUnverifiable) {
+		return nil, nil
+	}
+	return kids, err
+}
+
+func (h carefree) Open(pid int) (identity.Handle, error) {
+	pin, err := h.Host.Open(pid)
+	if errors.Is(err, identity.ErrUnverifiable) {
+		return nil, identity.ErrGone
+	}
+	return pin, err
+}
+
+// hasty takes a process that it could not verify for gone.
+type hasty struct{ identity.Host }
+
+func (h hasty) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	pin, f := h.Host.Verify(ref)
+	if f.Verdict == identity.Unverifiable {
+		f.Verdict = identity.Gone
+	}
+	return pin, f
+}

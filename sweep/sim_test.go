@@ -1,0 +1,238 @@
+package sweep_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hob/identity/sim"
+	"hob/sweep"
+)
+
+// The real capture, stop and sweep run here against a simulated kernel, under
+// schedules that rapid chooses: what the tree looks like, what happens between
+// any two looks, where hob is cut off and started again. A failing schedule is
+// printed, shrunk, and replayed by the flag that rapid names.
+var schedules = flag.Int("schedules", 0, "how many random schedules to run (0: 5,000; fewer with -short)")
+
+func TestRandomSchedules(t *testing.T) { runSchedules(t, count(), nil) }
+
+func count() int {
+	switch {
+	case *schedules > 0:
+		return *schedules
+	case testing.Short():
+		return 500
+	}
+	return 5000
+}
+
+// runSchedules runs them in two halves side by side. A fault is planted between
+// hob and the world.
+func runSchedules(t *testing.T, n int, fault func(*scene)) {
+	old := flag.Lookup("rapid.checks").Value.String()
+	if err := flag.Set("rapid.checks", strconv.Itoa((n+1)/2)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", old) })
+	for half := range 2 {
+		t.Run(fmt.Sprint("half", half), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { schedule(t, fault) })
+		})
+	}
+}
+
+// schedule runs one. The draws are made inside a generator of their own, which
+// keeps rapid from logging each of some thousand.
+func schedule(t *rapid.T, fault func(*scene)) {
+	gen := rapid.Custom(func(t *rapid.T) played { return play(sim.Drawn(t), fault) })
+	if p := gen.Draw(t, "schedule"); len(p.wrong) > 0 {
+		t.Fatalf("%s", strings.Join(p.wrong, "\n"))
+	}
+}
+
+// played is the outcome of a schedule. Printed, it is its trace.
+type played struct {
+	s     *scene
+	wrong []string
+}
+
+func (p played) GoString() string { return p.String() }
+
+func (p played) String() string {
+	return fmt.Sprintf("%+v\n%s\nmembers: %s\nverdict %s, inspection %s, notes %q", p.s.o, strings.Join(p.s.w.Trace(), "\n"),
+		p.s.members(), p.s.report.Verdict, p.s.report.Host.Inspection, p.s.report.Host.Notes)
+}
+
+func (s *scene) members() string {
+	var b strings.Builder
+	for _, m := range s.report.Members {
+		fmt.Fprintf(&b, "\n  %d %s %v %v %s %s", m.PID, m.Start, m.Evidence, m.Signals, m.Fate, m.Note)
+	}
+	for _, l := range s.report.Lookalikes {
+		fmt.Fprintf(&b, "\n  look-alike %d %s %v", l.PID, l.Start, l.Why)
+	}
+	return b.String()
+}
+
+// play runs a scene from its start to its last report.
+func play(src sim.Source, fault func(*scene)) played {
+	s := newScene(src)
+	if fault != nil {
+		fault(s)
+	}
+	for range src.Intn(4) {
+		s.w.Pass(time.Duration(src.Intn(50)) * time.Millisecond)
+		s.observe()
+	}
+	inKeeper := s.happening()
+	for range src.Intn(4) {
+		s.w.CutAfter(src.Intn(sim.Pick(src, 100, 1000, 5000)))
+		if s.stop(inKeeper) {
+			inKeeper = false
+		}
+		s.between()
+		inKeeper = inKeeper && s.keeper.Alive()
+	}
+	s.w.CutAfter(-1)
+	s.stop(inKeeper)
+	return played{s, s.check()}
+}
+
+// observe is a round of the keeper's rolling capture.
+func (s *scene) observe() {
+	if !s.keeper.Alive() {
+		return
+	}
+	was := s.w.Caller()
+	s.w.CallFrom(s.keeper)
+	defer s.w.CallFrom(was)
+	c, changed, _ := sweep.Observe(context.Background(), s.host, s.target, s.disk) // the error is what it could not see
+	if changed {
+		s.keep(c)
+	}
+}
+
+// happening is why the task comes to be stopped. It reports whether the keeper
+// is the one that stops it.
+func (s *scene) happening() (inKeeper bool) {
+	switch s.src.Intn(8) {
+	case 7:
+		s.target.Stop.Spare = []string{"worker.py", "python3"}
+	case 6:
+		s.run("sweep of a living task", sweep.Options{Reason: "sweep"}, true)
+	case 5:
+		s.run("dry run", sweep.Options{Reason: "down", DryRun: true}, false)
+	case 4:
+		s.w.Kill(s.command, syscall.SIGKILL)
+		s.force()
+	case 3:
+		s.force()
+	case 2:
+		s.w.Hangup(keeperTTY)
+		return s.keeper.Alive()
+	case 1:
+		s.w.Kill(s.command, syscall.SIGKILL)
+		return s.keeper.Alive()
+	}
+	return false
+}
+
+// force ends the keeper by SIGKILL, with which the inner terminal is closed too.
+func (s *scene) force() {
+	if s.keeper.Alive() {
+		s.forced = true
+		s.w.Kill(s.keeper, syscall.SIGKILL)
+		for s.keeper.Alive() {
+			s.w.Pass(time.Millisecond)
+		}
+		s.w.Hangup(innerTTY)
+	}
+}
+
+// between is what happens between two invocations.
+func (s *scene) between() {
+	s.w.Pass(time.Duration(s.src.Intn(100)) * time.Millisecond)
+	switch s.src.Intn(10) {
+	case 9:
+		s.reboot()
+	case 8, 7:
+		s.force()
+	case 6:
+		s.observe()
+	case 5:
+		s.child(s.anyOfTree())
+	}
+}
+
+// reboot starts the machine again and fills the numbers with strangers, whose
+// start ticks are those of the task's processes.
+func (s *scene) reboot() {
+	if s.src.Intn(4) != 3 {
+		return
+	}
+	s.w.Reboot()
+	for range 20 {
+		d := s.outsider(s.w, s.src)
+		d.Stranger = true
+		s.w.Spawn(s.w.Init(), d)
+	}
+}
+
+// stop is one invocation of hob down, or of the keeper's own stop.
+func (s *scene) stop(inKeeper bool) (cut bool) {
+	if !inKeeper {
+		return s.run("down", sweep.Options{Reason: "down"}, false)
+	}
+	was := s.w.Caller()
+	s.w.CallFrom(s.keeper)
+	s.keeper.EndsEmpty(false)
+	o := sweep.Options{Reason: "hangup", InKeeper: true}
+	if !s.command.Alive() {
+		o.Reason, o.From = "exited", sweep.StepTerm
+	}
+	if s.run("keeper's stop", o, false) {
+		s.forced = true
+		s.w.Hangup(innerTTY)
+		return true
+	}
+	s.w.CallFrom(was)
+	return false
+}
+
+// run is an invocation. living: a sweep of a living task.
+func (s *scene) run(what string, o sweep.Options, living bool) (cut bool) {
+	s.w.Note("invocation: %s", what)
+	signals := len(s.w.Ledger().Deliveries)
+	t := s.target
+	t.Spared = append(t.Spared[:len(t.Spared):len(t.Spared)], s.w.Caller().Ref())
+	began := s.w.Now()
+	defer func() {
+		if r := recover(); r != nil {
+			if _, endless := r.(sim.Endless); !endless {
+				panic(r)
+			}
+			s.turns = append(s.turns, turn{what: what, cut: true, took: s.w.Now().Sub(began), endless: true})
+		}
+	}()
+	cut = s.w.Run(func() {
+		if living {
+			s.report, s.err = sweep.Sweep(context.Background(), s.host, t, s.disk, s, true, o)
+		} else {
+			s.report, s.err = sweep.Stop(context.Background(), s.host, t, s.disk, s, o)
+		}
+	})
+	harmless := living || o.DryRun
+	s.turns = append(s.turns, turn{what: what, cut: cut, pins: s.w.OpenPins(), took: s.w.Now().Sub(began),
+		harmful: harmless && len(s.w.Ledger().Deliveries) > signals})
+	s.ended = s.w.Now()
+	return cut
+}
