@@ -31,14 +31,14 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(4000) {
+			for seed := range uint64(20_000) {
 				wrong := play(sim.Seed(seed), f.plant).wrong
 				if strings.Contains(strings.Join(wrong, "\n"), f.sign) {
 					t.Logf("found by seed %d", seed)
 					return
 				}
 			}
-			t.Errorf("4,000 schedules did not find it")
+			t.Errorf("20,000 schedules did not find it")
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,14 +21,20 @@ import (
 // schedules that rapid chooses: what the tree looks like, what happens between
 // any two looks, where hob is cut off and started again. A failing schedule is
 // printed, shrunk, and replayed by the flag that rapid names.
-var schedules = flag.Int("schedules", 0, "how many random schedules to run (0: 5,000; fewer with -short)")
+//
+// HOB_SCHEDULES says how many to run, in place of 5,000 (500 with -short): 100,000
+// and more for a soak.
+func TestRandomSchedules(t *testing.T) { runSchedules(t, schedules(t), nil) }
 
-func TestRandomSchedules(t *testing.T) { runSchedules(t, count(), nil) }
-
-func count() int {
+func schedules(t *testing.T) int {
+	t.Helper()
+	text, set := os.LookupEnv("HOB_SCHEDULES")
+	n, err := strconv.Atoi(text)
 	switch {
-	case *schedules > 0:
-		return *schedules
+	case set && err != nil:
+		t.Fatalf("HOB_SCHEDULES: %v", err)
+	case set:
+		return n
 	case testing.Short():
 		return 500
 	}
