@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
+	"slices"
 )
 
 // maxRefJSON bounds a stored Ref. A real one has about 350 bytes.
@@ -65,47 +65,97 @@ func decodeRef(data []byte, p *plainRef) string {
 }
 
 // refKeys are the fields of a stored Ref.
-var refKeys = map[string]bool{
-	"machine": true, "host": true, "boot": true, "pidns": true, "timens": true,
-	"pid": true, "pidfs": true, "start": true, "uid": true, "recorded_at": true,
-}
+var refKeys = [...]string{"machine", "host", "boot", "pidns", "timens", "pid", "pidfs", "start", "uid", "recorded_at"}
 
 // checkKeys refuses unknown and repeated fields. encoding/json would let the
-// last of two "pid" win, and "PID" stand for "pid".
+// last of two "pid" win, and "PID" stand for "pid". data is valid JSON, so that
+// the bytes can be walked without a parser: this runs for every process that
+// hob looks at.
 func checkKeys(data []byte) string {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+	s := scanner{data: bytes.TrimSpace(data)}
+	if !s.skip('{') {
 		return "the record is not an object"
 	}
-	seen := map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return "the record is malformed: " + clip(err.Error())
-		}
-		key, _ := tok.(string)
-		if !refKeys[key] {
-			return fmt.Sprintf("the record has a field %q that hob does not write", clip(key))
-		}
-		if seen[key] {
+	var seen [len(refKeys)]bool
+	for !s.skip('}') {
+		key := string(s.str())
+		n := slices.Index(refKeys[:], key)
+		switch {
+		case n < 0:
+			return fmt.Sprintf("the record has a field %q that hob does not write", clip(unescaped(key)))
+		case seen[n]:
 			return fmt.Sprintf("the record has %q twice", key)
-		}
-		seen[key] = true
-		if err := skipScalar(dec); err != nil {
+		case !s.skip(':') || !s.scalar():
 			return fmt.Sprintf("field %q is malformed", key)
 		}
+		seen[n] = true
+		s.skip(',')
 	}
 	return ""
 }
 
-// skipScalar reads one value and refuses objects and arrays: a Ref is flat.
-func skipScalar(dec *json.Decoder) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
+// unescaped is a key for people.
+func unescaped(key string) string {
+	var text string
+	if json.Unmarshal([]byte(`"`+key+`"`), &text) != nil {
+		return key
 	}
-	if _, nested := tok.(json.Delim); nested {
-		return io.ErrUnexpectedEOF
+	return text
+}
+
+// scanner walks over the bytes of a valid, flat JSON object.
+type scanner struct {
+	data []byte
+}
+
+// skip passes over white space and then c, and reports whether it was there. At
+// the end of the data everything is.
+func (s *scanner) skip(c byte) bool {
+	s.data = bytes.TrimLeft(s.data, " \t\r\n")
+	if len(s.data) == 0 {
+		return true
 	}
+	if s.data[0] != c {
+		return false
+	}
+	s.data = s.data[1:]
+	return true
+}
+
+// str passes over a string and returns what stands between its quotes, with
+// escapes as they are: no field of a Ref is written with one.
+func (s *scanner) str() []byte {
+	if !s.skip('"') {
+		return nil
+	}
+	for i := 0; i < len(s.data); i++ {
+		switch s.data[i] {
+		case '\\':
+			i++
+		case '"':
+			text := s.data[:i]
+			s.data = s.data[i+1:]
+			return text
+		}
+	}
+	s.data = nil
 	return nil
+}
+
+// scalar passes over one value and refuses objects and arrays: a Ref is flat.
+func (s *scanner) scalar() bool {
+	s.data = bytes.TrimLeft(s.data, " \t\r\n")
+	switch {
+	case len(s.data) == 0, s.data[0] == '{', s.data[0] == '[':
+		return false
+	case s.data[0] == '"':
+		s.str()
+		return true
+	}
+	end := bytes.IndexAny(s.data, ",} \t\r\n")
+	if end < 0 {
+		end = len(s.data)
+	}
+	s.data = s.data[end:]
+	return true
 }

@@ -51,7 +51,9 @@ func (r *rule) key(name string) *key {
 }
 
 // Names of runs and tasks.
-var taskName = lazy(`^[a-z0-9][a-z0-9_-]{0,40}$`)
+const nameExpr = `^[a-z0-9][a-z0-9_-]{0,40}$`
+
+var taskName = lazy(nameExpr)
 
 const taskNameSays = "a name is a to z, 0 to 9, _ and -, at most 41 of them, and begins with a letter or number"
 
@@ -65,7 +67,7 @@ var (
 	word      = &rule{says: "text or a number", forms: scalars}
 	words_    = &rule{says: "a list of words", forms: sequence, item: word}
 	yesNo     = &rule{says: "true or false", forms: boolean}
-	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: taskName().String()}
+	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: nameExpr}
 	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$|^0$`}
 	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9][0-9., ]*[A-Za-z]*$`}
 	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount, max: 1_000_000}

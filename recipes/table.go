@@ -32,9 +32,9 @@ var gpusRule = &rule{
 	}, "GPUs are chosen when the task starts", ""}},
 }
 
-var groupsRule = &rule{says: "a list of names", forms: sequence, item: &rule{says: "a name like chat", forms: text, check: validName, pattern: taskName().String()}}
+var groupsRule = &rule{says: "a list of names", forms: sequence, item: &rule{says: "a name like chat", forms: text, check: validName, pattern: nameExpr}}
 
-var extendsRule = &rule{says: "the name of a template or task, or a list of them", forms: text | sequence, item: taskRef, check: validName, pattern: taskName().String()}
+var extendsRule = &rule{says: "the name of a template or task, or a list of them", forms: text | sequence, item: taskRef, check: validName, pattern: nameExpr}
 
 var readyRule = &rule{
 	says: "a mapping, like {http: /health}", forms: mapping,
@@ -117,7 +117,7 @@ var layoutRule = &rule{
 	},
 }
 
-var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, pattern: taskName().String(), plain: true}
+var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, pattern: nameExpr, plain: true}
 
 // What each kind of task may say. The order is the order of the reference.
 var (
@@ -213,7 +213,7 @@ var varsRule = &rule{
 var topRule = &rule{
 	says: "a mapping with servers, jobs or shells", forms: mapping, foreign: topWords,
 	keys: []key{
-		{"name", &rule{says: "a name like my-chat", forms: text, check: validName, pattern: taskName().String()}, "the name of the run", "the file's, or for hob.yaml the folder's"},
+		{"name", &rule{says: "a name like my-chat", forms: text, check: validName, pattern: nameExpr}, "the name of the run", "the file's, or for hob.yaml the folder's"},
 		{"vars", varsRule, "texts for ${name}; what is not here comes from the environment", ""},
 		{"include", &rule{says: "a file, or a list of files", forms: text | sequence, item: anyText, check: notEmpty, raw: true}, "recipes that this one is laid over", ""},
 		{"servers", serversRule, "tasks that answer until they are stopped", ""},

@@ -40,9 +40,7 @@ func (m *Manager) List(sel []Selection) ([]Status, error) {
 	list := []Status{}
 	var errs []error
 	for _, s := range sel {
-		if _, err := s.Run.Read(); trouble(err) != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, s.Err)
 		for _, task := range s.Tasks {
 			st := m.status(s.Run, task)
 			if st.Err != nil {

@@ -55,7 +55,8 @@ type Outcome struct {
 type Selection struct {
 	Run   *RunDir
 	Tasks []string
-	Whole bool // the run was named, not its tasks
+	Whole bool  // the run was named, not its tasks
+	Err   error // run.json cannot be trusted
 }
 
 func (m *Manager) now() time.Time {
@@ -91,12 +92,11 @@ func (m *Manager) event(r *RunDir, task, what string) {
 // with the error; the others are there.
 func (m *Manager) Names() (Names, error) {
 	runs, err := m.Store.Runs()
-	ns := Names{Runs: runs, Tasks: map[string][]string{}}
+	ns := Names{Runs: runs, Tasks: map[string][]string{}, errs: map[string]error{}}
 	errs := []error{err}
 	for _, run := range runs {
-		list, err := m.taskNames(m.Store.Run(run))
-		ns.Tasks[run] = list
-		errs = append(errs, err)
+		ns.Tasks[run], ns.errs[run] = m.taskNames(m.Store.Run(run))
+		errs = append(errs, ns.errs[run])
 	}
 	return ns, errors.Join(errs...)
 }
@@ -158,7 +158,7 @@ func (m *Manager) All() ([]Selection, error) {
 func (m *Manager) add(sel []Selection, name Name, ns Names) []Selection {
 	i := slices.IndexFunc(sel, func(s Selection) bool { return s.Run.Name == name.Run })
 	if i < 0 {
-		sel = append(sel, Selection{Run: m.Store.Run(name.Run)})
+		sel = append(sel, Selection{Run: m.Store.Run(name.Run), Err: ns.errs[name.Run]})
 		i = len(sel) - 1
 	}
 	s := &sel[i]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -274,7 +275,11 @@ func (u *upRun) fillRun() error {
 		}
 	}
 	r.Recipe, r.Dir, r.Rehearse, r.Set, r.Profiles = u.recipe.File, u.recipe.Dir, u.o.Rehearse, u.o.Set, u.o.Profiles
-	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = u.recipe, digest(u.recipe), u.Version, now
+	resolved, err := json.Marshal(u.recipe)
+	if err != nil {
+		return fmt.Errorf("write down the recipe: %w", err)
+	}
+	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = resolved, digest(u.recipe), u.Version, now
 	r.Tasks = nil
 	for _, t := range u.recipe.Tasks {
 		r.Tasks = append(r.Tasks, t.Name)

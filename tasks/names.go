@@ -11,6 +11,7 @@ import (
 type Names struct {
 	Runs  []string
 	Tasks map[string][]string
+	errs  map[string]error // runs whose record cannot be trusted
 }
 
 // Name is one task, or, with Task empty, a whole run.

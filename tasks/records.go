@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"encoding/json"
 	"time"
 
 	"hob/identity"
@@ -49,7 +50,7 @@ type Run struct {
 	Owner     *identity.Ref     `json:"owner"`              // of a contained run
 	Recipe    string            `json:"recipe"`             // path or gallery name
 	Dir       string            `json:"dir"`                // the recipe's folder
-	Resolved  any               `json:"resolved"`           // the recipe as resolved, environment values left out
+	Resolved  json.RawMessage   `json:"resolved"`           // the recipe as resolved, environment values left out
 	Digest    string            `json:"digest"`             // of the resolved recipe: "the recipe differs"
 	Rehearse  bool              `json:"rehearse"`           // the pilot stands in for every engine
 	Set       map[string]string `json:"set,omitempty"`      // variables that were given on the command line

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,15 +58,10 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
 	}
-	f, err := os.Open(path)
+	data, err := readAll(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoRecord)
 	}
-	if err != nil {
-		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	if err == nil && len(data) > maxRecord {
 		err = fmt.Errorf("longer than %d bytes", maxRecord)
 	}
@@ -75,6 +69,33 @@ func readFile(path string) ([]byte, error) {
 		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
 	}
 	return data, nil
+}
+
+// readAll reads a regular file. It asks the system directly: os.Open would offer
+// each file to the poller first, eight calls for nothing, and `hob ps` reads
+// three files a task.
+func readAll(path string) (data []byte, err error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, syscall.Close(fd)) }()
+	buf := make([]byte, 4096)
+	for {
+		n, err := syscall.Read(fd, buf[len(data):])
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0 || len(data) > maxRecord:
+			return data, nil
+		}
+		data = buf[:len(data)+n]
+		if len(data) == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
 }
 
 // decode reads the schema first: a newer record may give other types to the rest.

@@ -4,6 +4,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"hob/identity"
 	"hob/recipes/pilot"
@@ -26,6 +27,9 @@ func run(args []string) int {
 	if len(args) > 0 && args[0] == "pilot" {
 		return pilot.Run(args[1:])
 	}
+	// A verb is over before garbage is worth collecting; one that goes on is bounded.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
 	return newApp().run(args)
 }
 

@@ -31,16 +31,18 @@ func (a *app) table(columns []string, rows [][]string) error {
 
 func tsv(w io.Writer, rows [][]string) error {
 	clean := strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
+	var b strings.Builder
 	for _, row := range rows {
-		out := make([]string, len(row))
 		for i, cell := range row {
-			out[i] = clean.Replace(cell)
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(clean.Replace(cell))
 		}
-		if _, err := fmt.Fprintln(w, strings.Join(out, "\t")); err != nil {
-			return err
-		}
+		b.WriteByte('\n')
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func inUse(columns []string, rows [][]string) []bool {
