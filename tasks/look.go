@@ -7,8 +7,18 @@ import (
 	"hob/sweep"
 )
 
-// look reads a task's records and verifies the processes that they name.
+// look reads a task's records and verifies the processes that they name. Where
+// the keeper turns out to be gone they are read once more: what it wrote last it
+// wrote before it ended, and after the first reading perhaps.
 func (m *Manager) look(t *TaskDir) Seen {
+	s := m.lookOnce(t)
+	if s.Task != nil && !s.Task.State.Settled() && s.Keeper != nil && s.KeeperV.Verdict != identity.Owned {
+		return m.lookOnce(t)
+	}
+	return s
+}
+
+func (m *Manager) lookOnce(t *TaskDir) Seen {
 	var s Seen
 	task, err := t.ReadTask()
 	if err != nil {
