@@ -195,6 +195,22 @@ func parsePids(text []byte, into []int) ([]int, error) {
 	return into, nil
 }
 
+// arguments are those of cmdline. A process that gave itself a title, as vLLM's
+// do by setproctitle, leaves the rest of its old command line as NULs, which are
+// no arguments: empty ones at the end are dropped, but for a single one, which
+// may have been given.
+func arguments(text []byte) []string {
+	args := splitNul(text)
+	kept := len(args)
+	for kept > 1 && args[kept-1] == "" {
+		kept--
+	}
+	if len(args)-kept > 1 {
+		args = args[:kept]
+	}
+	return args
+}
+
 // splitNul splits the NUL-ended texts of cmdline and environ.
 func splitNul(text []byte) []string {
 	text = bytes.TrimSuffix(text, []byte{0})

@@ -93,6 +93,21 @@ func TestParsePids(t *testing.T) {
 	}
 }
 
+func TestArguments(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                             nil,
+		"a\x00\x00b\x00":               {"a", "", "b"},
+		"a\x00\x00":                    {"a", ""},
+		"VLLM::Worker_TP0\x00\x00\x00": {"VLLM::Worker_TP0"},
+		"a\x00b\x00\x00\x00\x00\x00":   {"a", "b"},
+		"\x00\x00\x00":                 {""},
+	} {
+		if got := arguments([]byte(text)); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestSplitNul(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": nil, "\x00": nil, "a\x00": {"a"}, "a": {"a"}, "a\x00\x00b\x00": {"a", "", "b"}, "nginx: master\x00\x00\x00": {"nginx: master", "", ""},

@@ -100,7 +100,7 @@ func addFields(p *Process, dir string, want Field) {
 			p.UID, p.SigIgn = s.uid, s.sigIgn
 		}
 	}
-	p.text(dir+"cmdline", want&WantArgs, func(b []byte) { p.Args = splitNul(b) })
+	p.text(dir+"cmdline", want&WantArgs, func(b []byte) { p.Args = arguments(b) })
 	p.text(dir+"environ", want&WantEnviron, func(b []byte) { p.Environ = splitNul(b) })
 	p.text(dir+"cgroup", want&WantCgroup, func(b []byte) { p.Cgroup = parseCgroup(b) })
 	p.text(dir+"wchan", want&WantWchan, func(b []byte) { p.Wchan = parseWchan(b) })
