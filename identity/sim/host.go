@@ -38,7 +38,7 @@ func (h host) Snapshot(ctx context.Context, want identity.Field) (*identity.Tabl
 		return nil, err
 	}
 	t := &identity.Table{Hidden: w.hides()}
-	for n := 1; n <= w.o.PIDs+1; n++ {
+	for n := 1; n <= w.top(); n++ {
 		p := w.byPID[n]
 		if p == nil || w.unseen(p) {
 			continue

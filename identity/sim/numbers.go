@@ -2,16 +2,11 @@ package sim
 
 // hold takes a number: it is not given to anybody new while a process has it as
 // its pid, a thread as its id, or a process as its group or session.
-func (w *World) hold(n int) {
-	if w.held[n]++; w.held[n] == 1 {
-		w.free--
-	}
-}
+func (w *World) hold(n int) { w.held[n]++ }
 
 func (w *World) release(n int) {
 	w.held[n]--
 	if w.held[n] == 0 {
-		w.free++
 		w.freed = append(w.freed, n)
 		if len(w.freed) > 8 {
 			w.freed = w.freed[1:]
@@ -19,17 +14,20 @@ func (w *World) release(n int) {
 	}
 }
 
-// reserved numbers are kept for hob, so that a world full of its own processes
-// does not keep the next invocation from starting.
+// reserved numbers, above the others, are kept for hob: a world that is full does
+// not keep the next invocation from starting.
 const reserved = 3
+
+// top is the largest number.
+func (w *World) top() int { return w.o.PIDs + reserved }
+
+// taken reports whether anything holds the number.
+func (w *World) taken(n int) bool { return n > 0 && n < len(w.held) && w.held[n] > 0 }
 
 // number finds a free one: the next in order, as the kernel does it, or, by
 // chance, one that was freed a moment ago, as if the numbers had wrapped just
 // now. It is 0 when all are taken.
 func (w *World) number() int {
-	if w.free <= reserved && !w.starting {
-		return 0
-	}
 	if n := w.reuse(); n != 0 {
 		return n
 	}
@@ -42,6 +40,11 @@ func (w *World) number() int {
 			return n
 		}
 	}
+	for n := w.o.PIDs + 1; w.starting && n <= w.top(); n++ {
+		if w.fit(n) {
+			return n
+		}
+	}
 	return 0
 }
 
@@ -50,7 +53,7 @@ func (w *World) reuse() int {
 		return 0
 	}
 	n := w.freed[len(w.freed)-1-w.src.Intn(len(w.freed))]
-	if !w.fit(n) {
+	if n > w.o.PIDs || !w.fit(n) {
 		return 0
 	}
 	return n

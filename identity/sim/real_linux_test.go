@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -224,6 +225,9 @@ func TestTheRealKernelAgrees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts some hundred real processes")
 	}
+	old := flag.Lookup("rapid.checks").Value.String()
+	defer func() { _ = flag.Set("rapid.checks", old) }()
+	_ = flag.Set("rapid.checks", "30")
 	rapid.Check(t, func(rt *rapid.T) { play(rt) })
 }
 

@@ -68,7 +68,6 @@ type World struct {
 	byTID  map[int]*Process // threads other than the leader
 	held   []int            // per number: how many hold it as pid, thread, group or session
 	past   []int64          // per number: start tick of its last holder
-	free   int              // how many nobody holds
 	next   int              // where the search for a free number goes on
 	freed  []int            // numbers freed lately, newest last
 	serial uint64           // of the newest process, never reused
@@ -133,8 +132,8 @@ func (w *World) startUp() {
 	w.timers = nil
 	w.all, w.freed = nil, nil
 	w.byPID, w.byTID, w.fds = map[int]*Process{}, map[int]*Process{}, map[int]*Process{}
-	w.held, w.past = make([]int, w.o.PIDs+2), make([]int64, w.o.PIDs+2)
-	w.free, w.next, w.inode = w.o.PIDs, 1, 100
+	w.held, w.past = make([]int, w.top()+1), make([]int64, w.top()+1)
+	w.next, w.inode = 1, 100
 	w.pidns, w.timens = "4026531836", "4026531834"
 	w.starting = true
 	w.init = w.create(nil, Proc{Comm: "init", Args: []string{"/sbin/init"}, Subreaper: true, Reap: w.o.InitReaps})

@@ -22,7 +22,7 @@ func (k kernel) Pin(pid int) (int, error) {
 	switch {
 	case w.o.NoPidfd:
 		return -1, syscall.ENOSYS
-	case p == nil && w.held[min(pid, len(w.held)-1)] > 0 && pid < len(w.held):
+	case p == nil && w.taken(pid):
 		return -1, syscall.ENOENT // a thread, or dead and held as a group or session
 	case p == nil:
 		return -1, syscall.ESRCH
