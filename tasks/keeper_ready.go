@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"time"
 
 	"hob/identity"
@@ -195,6 +196,7 @@ func (r *readyWatch) nowReady(k *keeper, now time.Time) {
 	if !k.rec.WasReady {
 		k.rec.WasReady, k.rec.ReadyAt = true, &now
 		k.term.log.watch(nil, nil)
+		debug.FreeOSMemory() // what the start took is not needed for hours
 	}
 	k.note("ready after %s", now.Sub(r.wait.Start).Round(time.Millisecond))
 }
