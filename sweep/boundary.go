@@ -118,6 +118,10 @@ func spareOf(m Member, t Target, from Step) spare {
 	return spare{}
 }
 
+// LeftAlone reports whether a stop that began at from leaves a member alone, so
+// that waiting for its end is not the keeper's business.
+func LeftAlone(m Member, t Target, from Step) bool { return spareOf(m, t, from).why != "" }
+
 // sameProcess reports whether two Refs describe one process. It serves to
 // spare and to find a member in a list, never to permit a signal.
 func sameProcess(a, b identity.Ref) bool {

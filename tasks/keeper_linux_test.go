@@ -771,3 +771,13 @@ func TestRestartsLeakNothing(t *testing.T) {
 		t.Errorf("descriptors: %d at first, %d later", most, later)
 	}
 }
+
+// TestQuietJobCompletes: exit 0 without a word of output is completed (fault 40).
+func TestQuietJobCompletes(t *testing.T) {
+	g := newRig(t, sweep.Job, "true").start()
+	g.until("the command is recorded", func() bool { return g.keeper().Command != nil })
+	g.code()
+	if s := g.state(); s != Completed || g.log() != "" {
+		t.Errorf("state %s, log %q", s, g.log())
+	}
+}

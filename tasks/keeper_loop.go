@@ -115,15 +115,19 @@ func (k *keeper) ask(reason string) {
 func (k *keeper) sight(now time.Time) sight {
 	l := &k.life
 	ours := !k.wroteAt.IsZero() && k.task.UpdatedAt.Equal(k.wroteAt)
-	return sight{
+	s := sight{
 		kind: k.spec.Kind, unstarted: l.failed != nil, ended: l.exit != nil, empty: k.reaper.Empty(),
-		graceOver: l.exit != nil && !now.Before(l.graceAt), spared: k.spared,
-		want: k.want, stopping: k.stopping, stopped: k.stopped, reported: l.reported,
+		graceOver: l.exit != nil && !now.Before(l.graceAt),
+		want:      k.want, stopping: k.stopping, stopped: k.stopped, reported: l.reported,
 		restart: l.restart.again && !k.disowned, due: k.restartDue(now),
 		lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
 		theirs:  k.task.State == Stopping && !ours,
 		settled: slices.Contains([]State{Stopped, Survivors, Unverified}, k.task.State) && !ours,
 	}
+	if over := s.stopped || s.settled || s.reported; over && !s.empty && !s.stopping {
+		s.spared = k.onlySpared()
+	}
+	return s
 }
 
 // act does what was decided, and reports whether there may be more to decide at once.

@@ -77,11 +77,7 @@ func (k *keeper) readTask() {
 		k.disowned = true
 		t = Task{}
 	}
-	before := k.task.State
 	k.task = t
-	if before == Stopping && t.State != Stopping {
-		k.readSpared()
-	}
 }
 
 // writeTask writes task.json; op.lock is held.

@@ -2,7 +2,9 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"hob/identity"
 	"hob/sweep"
@@ -63,7 +65,7 @@ func (k *keeper) stopDone(from sweep.Step, r sweep.Report, err error) {
 	k.stopping, k.life.reported = false, true
 	k.stopped = k.stopped || from == sweep.StepAll
 	k.complain("report.json", k.keep(func() error { return k.dir.WriteReport(r) }))
-	k.spared = onlySpared(r)
+	k.stopFrom = from
 	state := endState(k.spec.Kind, from, k.life.exit, r.Verdict)
 	if from == sweep.StepTerm && k.life.restart.again && k.want == "" {
 		k.note("swept: %s", r.Verdict)
@@ -92,21 +94,29 @@ func endState(kind sweep.Kind, from sweep.Step, e *Exit, v sweep.Verdict) State 
 	return Exited
 }
 
-// onlySpared reports whether all that lives of the task is left alone on purpose.
-func onlySpared(r sweep.Report) bool {
-	for _, m := range r.Members {
-		switch m.Fate {
-		case sweep.Survived, sweep.Unverifiable, "":
+// onlySpared reports whether all that lives below the keeper is left alone on
+// purpose, after a stop: then there is nothing to wait for.
+func (k *keeper) onlySpared() bool {
+	c, err := k.dir.ReadCapture()
+	if err != nil {
+		return false
+	}
+	kids, err := k.h.Children(k.self.PID)
+	if err != nil && !errors.Is(err, identity.ErrUnsupported) {
+		return false
+	}
+	t, alone := k.target(), map[int]bool{}
+	for _, m := range c.Members {
+		if m.EndedAt != nil {
+			continue
+		}
+		if !sweep.LeftAlone(m, t, k.stopFrom) {
 			return false
 		}
+		alone[m.Ref.PID] = true
 	}
-	return true
-}
-
-// readSpared is onlySpared after another hob's stop.
-func (k *keeper) readSpared() {
-	r, err := k.dir.ReadReport()
-	k.spared = err == nil && onlySpared(r)
+	unknown := slices.ContainsFunc(kids, func(pid int) bool { return !alone[pid] })
+	return len(alone) > 0 && !unknown
 }
 
 // keeperEffects are what a stop needs done by a keeper. Its methods are called

@@ -198,3 +198,31 @@ func (g *rig) args(name string) []int {
 	}
 	return out
 }
+
+// TestTmuxServerInsideATask: the sessions of a person that live below a server
+// task are not ended with it; the task has survivors, and says so (faults 9, 41).
+func TestTmuxServerInsideATask(t *testing.T) {
+	t.Parallel()
+	inner := tmuxtest.New(t)
+	g := newRig(t, sweep.Server).sh(fmt.Sprintf(`trap 'exit 0' TERM; %s -S %s -f /dev/null new-session -d sleep 300; echo made; while :; do sleep 0.05; done`, inner.Bin, inner.Socket))
+	g.start().up()
+	g.untilLog("made")
+	pid, err := inner.PID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.signal(syscall.SIGTERM)
+	g.code() // it does not wait for what is left alone
+	if !g.lives(pid) {
+		t.Error("the tmux server was ended")
+	}
+	if r := g.report(); r.Verdict != sweep.Survivors || member(r, pid) == nil {
+		t.Errorf("report %+v", r)
+	}
+	if s := g.state(); s != Survivors {
+		t.Errorf("state %s", s)
+	}
+	if k := g.keeper(); k.Empty {
+		t.Error("the keeper says that its tree is empty")
+	}
+}
