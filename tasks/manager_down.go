@@ -40,13 +40,17 @@ func (m *Manager) down(ctx context.Context, sel []Selection, o StopOptions) []Ou
 	var outs []Outcome
 	for _, s := range m.ownLast(sel) {
 		outs = append(outs, m.stopTasks(ctx, s, o)...)
-		if s.Whole && !o.DryRun {
-			outs = append(outs, m.keptPanes(ctx, s)...)
-		}
 	}
-	if !o.DryRun {
-		if err := m.endServer(ctx); err != nil {
-			outs = append(outs, Outcome{Err: err})
+	if o.DryRun {
+		return outs
+	}
+	panes, err := m.endServer(ctx)
+	if err != nil {
+		outs = append(outs, Outcome{Err: err})
+	}
+	for _, s := range sel {
+		if s.Whole && len(panes) > 0 {
+			outs = append(outs, m.keptPanes(s, panes)...)
 		}
 	}
 	return outs
@@ -235,16 +239,8 @@ func endedByItself(s Seen) bool {
 
 // keptPanes names the panes that a person added to the run's session: they are
 // kept, and the session with them.
-func (m *Manager) keptPanes(ctx context.Context, s Selection) []Outcome {
+func (m *Manager) keptPanes(s Selection, panes []tmux.Pane) []Outcome {
 	run, err := s.Run.Read()
-	if err != nil || run.Tmux.Session == "" {
-		return nil
-	}
-	srv, err := tmux.Open(run.Tmux.Socket)
-	if err != nil {
-		return nil
-	}
-	panes, err := srv.Panes(ctx)
 	if err != nil || run.Tmux.Server == nil {
 		return nil
 	}
@@ -269,49 +265,49 @@ func (m *Manager) recordedPanes(s Selection) []string {
 	return ids
 }
 
-// endServer ends hob's tmux server when no pane is left in it.
-func (m *Manager) endServer(ctx context.Context) error {
+// endServer ends hob's tmux server when no pane is left in it, and returns the
+// panes that are.
+func (m *Manager) endServer(ctx context.Context) ([]tmux.Pane, error) {
 	socket, err := m.socket()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	srv, err := tmux.Open(socket)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	unlock, err := m.serverLock(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
 	panes, err := m.listPanes(ctx, srv)
-	if errors.Is(err, tmux.ErrNoServer) || err == nil && len(panes) > 0 {
-		return nil
+	if errors.Is(err, tmux.ErrNoServer) {
+		return nil, nil
 	}
-	if err != nil {
-		return err
+	if err != nil || len(panes) > 0 {
+		return panes, err
 	}
-	return m.killServer(ctx, srv)
+	return nil, m.killServer(ctx, srv)
 }
 
 // killServer ends the server and waits for its process, so that the next `up`
 // does not meet one that is about to end.
 func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
-	pid, err := srv.PID(ctx)
+	var pins []identity.Handle
+	for _, ref := range m.servers(srv.Socket) {
+		if h, _ := m.Host.Verify(ref); h != nil {
+			pins = append(pins, h)
+			defer h.Close()
+		}
+	}
+	cut.Point("tmux", "kill-server")
+	err := srv.KillServer(ctx)
 	if errors.Is(err, tmux.ErrNoServer) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || len(pins) == 0 {
 		return err
 	}
-	h, openErr := m.Host.Open(pid)
-	cut.Point("tmux", "kill-server")
-	if err := srv.KillServer(ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
-		return err
-	}
-	if openErr != nil {
-		return nil
-	}
-	defer h.Close()
-	return m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(serverDeadline))
+	return m.Host.Wait(ctx, pins, m.Host.Now().Add(serverDeadline))
 }

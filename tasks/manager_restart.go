@@ -38,7 +38,8 @@ func (m *Manager) Restart(ctx context.Context, sel []Selection, load Loader, o S
 	if o.DryRun {
 		return outs, nil
 	}
-	return outs, m.endServer(ctx)
+	_, err := m.endServer(ctx)
+	return outs, err
 }
 
 func reload(s Selection, load Loader) (again, error) {

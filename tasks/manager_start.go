@@ -110,7 +110,9 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 	}
 	end := u.endOf(ctx, pane.PID)
 	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID}
-	if err := t.dir.WriteTask(*task); err != nil {
+	// Whatever cuts hob from here on finds the pane; a crash of the host, which
+	// alone could lose this, ends the pane as well.
+	if err := t.dir.writeTask(*task, whole); err != nil {
 		return err
 	}
 	if err := u.awaitCommand(ctx, t, wake, end); err != nil {

@@ -61,9 +61,13 @@ func (t *TaskDir) ReadTask() (Task, error) {
 }
 
 // WriteTask writes task.json. Only the holder of op.lock does.
-func (t *TaskDir) WriteTask(v Task) error {
+func (t *TaskDir) WriteTask(v Task) error { return t.writeTask(v, durable) }
+
+// writeTask is WriteTask with a say in how durable it is: for a step that
+// another one follows at once.
+func (t *TaskDir) writeTask(v Task, how lasting) error {
 	v.Schema = Schema
-	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, durable)
+	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, how)
 }
 
 // ReadSpec reads spec.json.
@@ -71,10 +75,11 @@ func (t *TaskDir) ReadSpec() (Spec, error) {
 	return read(t, "spec.json", func(v *Spec) error { return t.owns(v.Run, v.Task) })
 }
 
-// WriteSpec writes spec.json. Only the holder of op.lock does.
+// WriteSpec writes spec.json. Only the holder of op.lock does, and writes
+// task.json next: that makes the folder last, and with it this file.
 func (t *TaskDir) WriteSpec(v Spec) error {
 	v.Schema = Schema
-	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, durable)
+	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, whole)
 }
 
 // ReadKeeper reads keeper.json.
