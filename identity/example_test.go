@@ -75,8 +75,8 @@ func ExampleFinding_Err() {
 		fmt.Println(err)
 		return
 	}
-	_, found := host.Verify(identity.Ref{PID: 1 << 40})
+	_, found := host.Verify(identity.Ref{PID: 1 << 30})
 	fmt.Println(found.Verdict, "-", found.Reason)
 	// Output:
-	// unverifiable - pid 1099511627776 is larger than any pid
+	// unverifiable - pid 1073741824 is larger than any pid
 }

@@ -110,7 +110,7 @@ func TestOpenTable(t *testing.T) {
 		{"no pins, absent", ourPID, func(k *fakeKernel) { k.pins, k.rows = []error{syscall.ENOSYS}, []rowAnswer{{err: ErrGone}} }, ErrGone},
 		{"everybody", -1, func(*fakeKernel) {}, ErrUnverifiable},
 		{"our group", 0, func(*fakeKernel) {}, ErrUnverifiable},
-		{"cut to 32 bits", 1<<32 + ourPID, func(*fakeKernel) {}, ErrUnverifiable},
+		{"cut to 32 bits", beyond32Bits(), func(*fakeKernel) {}, ErrUnverifiable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := ourKernel()

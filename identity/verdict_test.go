@@ -2,6 +2,7 @@ package identity
 
 import (
 	"io/fs"
+	"math"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,7 +125,7 @@ func TestVerdictTable(t *testing.T) {
 
 		{"pid 0", func(s *scene) { s.ref.PID = 0 }, Finding{Verdict: Unverifiable, Row: "1", Reason: "not a process"}},
 		{"pid of our own group", func(s *scene) { s.ref.PID = -1 }, Finding{Verdict: Unverifiable, Row: "1"}},
-		{"pid that 32 bits would cut to ours", func(s *scene) { s.ref.PID = 1<<32 + ourPID }, Finding{Verdict: Unverifiable, Row: "1", Reason: "larger"}},
+		{"pid that 32 bits would cut to ours", func(s *scene) { s.ref.PID = beyond32Bits() }, Finding{Verdict: Unverifiable, Row: "1", Reason: "larger"}},
 		{"pid above PID_MAX_LIMIT", func(s *scene) { s.ref.PID = 1<<22 + 1 }, Finding{Verdict: Unverifiable, Row: "1", Reason: "larger"}},
 		{"token of another system", func(s *scene) { s.ref.Start = "darwin:777" }, Finding{Verdict: Unverifiable, Row: "1", Reason: "not of linux"}},
 		{"token without a source", func(s *scene) { s.ref.Start = "777" }, Finding{Verdict: Unverifiable, Row: "1", Reason: "not of linux"}},
@@ -284,4 +285,15 @@ func movedBoot(s *scene) {
 	s.ref.PIDNS, s.ref.TimeNS, s.ref.Start = "", "", "openbsd:777"
 	s.kernel.rows[0].p.Start = "openbsd:777"
 	s.facts.Boot, s.ref.Boot = weakBoot+"1700000000000000", weakBoot+"1700000001000000"
+}
+
+// beyond32Bits is a number that 32 bits would cut to ourPID. Where an int has
+// no more than that there is none, and the largest int stands in for it.
+func beyond32Bits() int {
+	n := int64(1) << 32
+	n += ourPID
+	if int64(int(n)) != n {
+		return math.MaxInt
+	}
+	return int(n)
 }
