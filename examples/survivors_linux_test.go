@@ -138,13 +138,16 @@ func TestRehearsedWorkersOutliveTheirServer(t *testing.T) {
 		}
 	}
 	k.hob("down")
-	fates := map[int]string{}
+	fates, titles := map[int]string{}, map[int][]string{}
 	for _, r := range k.reports("vllm/llm") {
 		for _, m := range r.Members {
-			fates[m.PID] = m.Fate
+			fates[m.PID], titles[m.PID] = m.Fate, m.Args
 		}
 	}
-	for _, pid := range workers {
+	for rank, pid := range workers {
+		if want := "VLLM::Worker_TP" + strconv.Itoa(rank); len(titles[pid]) != 1 || titles[pid][0] != want {
+			t.Errorf("worker %d is reported as %q, want %q alone", pid, titles[pid], want)
+		}
 		if cmdline(pid) != "" {
 			t.Errorf("worker %d is alive after down", pid)
 		}
