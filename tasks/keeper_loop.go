@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -38,7 +39,7 @@ func (k *keeper) serve() int {
 // in exit.json, where `up` looks.
 func (k *keeper) abort(err error) int {
 	err = k.unstarted(err)
-	fmt.Print("hob: ", err, "\r\n")
+	fmt.Fprint(os.Stderr, "hob: ", err, "\r\n") // the pane
 	return keeperFailed
 }
 

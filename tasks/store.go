@@ -174,21 +174,18 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// probeHome writes, syncs and locks a file, and removes it again.
+// probeHome locks, writes and syncs a file, and removes it again.
 func probeHome(home string) (err error) {
-	f, err := os.CreateTemp(home, ".probe-*")
+	path := filepath.Join(home, ".probe")
+	f, unlock, err := openTemp(path)
 	if err != nil {
+		_ = os.Remove(path) // it was made, and could not be locked
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	defer unlock()
+	defer func() { err = errors.Join(err, os.Remove(path)) }()
 	if _, err := f.Write(make([]byte, 4096)); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := flockFile(f, false); err != nil { // nobody else knows the file
-		return lockError(f.Name(), err)
-	}
-	return nil
+	return f.Sync()
 }

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,13 +170,7 @@ const (
 func replaceFile(path string, data []byte, how lasting) error {
 	dir, base := filepath.Split(path)
 	cut.Point("write", base)
-	tmp, err := writeTemp(dir, "."+base+".tmp-*", data, how >= whole)
-	if err == nil {
-		cut.Point("rename", base)
-		if err = os.Rename(tmp, path); err != nil {
-			err = errors.Join(err, os.Remove(tmp))
-		}
-	}
+	err := viaTemp(path, dir+"."+base+".tmp", data, how)
 	if err == nil && how == durable {
 		err = syncDir(dir)
 	}
@@ -186,20 +181,49 @@ func replaceFile(path string, data []byte, how lasting) error {
 	return nil
 }
 
-// writeTemp leaves no file behind when it fails.
-func writeTemp(dir, pattern string, data []byte, sync bool) (string, error) {
-	f, err := os.CreateTemp(dir, pattern) // 0600, O_CLOEXEC
+func viaTemp(path, tmp string, data []byte, how lasting) error {
+	f, unlock, err := openTemp(tmp)
 	if err != nil {
-		return "", err
+		return err
 	}
+	defer unlock()
 	_, err = f.Write(data)
-	if err == nil && sync {
+	if err == nil && how >= whole {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
+	if err == nil {
+		cut.Point("rename", filepath.Base(path))
+		err = os.Rename(tmp, path)
 	}
-	return f.Name(), nil
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	return nil
+}
+
+// openTemp opens an empty temp file of a fixed name, under a lock on itself. So
+// what a crash leaves behind is used again and does not pile up, and two
+// writers do not get into each other's file.
+func openTemp(path string) (*os.File, Unlock, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) // O_CLOEXEC
+		if err != nil {
+			return nil, nil, err
+		}
+		unlock, err := lockFile(context.Background(), f, path, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !stillAt(f, path) { // the one before has renamed it
+			unlock()
+			continue
+		}
+		if err := f.Truncate(0); err != nil {
+			unlock()
+			return nil, nil, err
+		}
+		return f, unlock, nil
+	}
 }
 
 // syncDir makes a rename in dir survive a crash of the host.

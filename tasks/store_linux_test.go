@@ -87,7 +87,7 @@ func TestFullDisk(t *testing.T) {
 func assertNoTemps(t *testing.T, home string) {
 	t.Helper()
 	err := filepath.WalkDir(home, func(path string, _ fs.DirEntry, err error) error {
-		if strings.Contains(filepath.Base(path), ".tmp-") || strings.Contains(filepath.Base(path), ".probe-") {
+		if strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".probe") {
 			t.Errorf("%s was left behind", path)
 		}
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +87,10 @@ func TestFoldersAndFilesArePrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := r.store.Home
-	err := filepath.WalkDir(home, func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir(home, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		fi, err := os.Lstat(path)
 		if err != nil {
 			return err
@@ -367,5 +371,31 @@ func TestArchive(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(s.archive()); len(left) != 0 {
 		t.Errorf("archive/ still holds %v", left)
+	}
+}
+
+// TestTempFilesDoNotPileUp: what a crash leaves behind is used again, however
+// long it is, and writers that come at once do not mix.
+func TestTempFilesDoNotPileUp(t *testing.T) {
+	_, d := newTask(t)
+	if err := os.WriteFile(d.file(".task.json.tmp"), bytes.Repeat([]byte("x"), 1<<16), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if err := d.WriteTask(testTask()); err != nil {
+					t.Error(err)
+				}
+				if got, err := d.ReadTask(); err != nil || !reflect.DeepEqual(got, testTask()) {
+					t.Errorf("got %+v, %v", got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if entries, err := os.ReadDir(d.Path); err != nil || len(entries) != 2 { // task.json and the reserve
+		t.Errorf("%v, %v", entries, err)
 	}
 }
