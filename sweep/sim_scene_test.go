@@ -40,8 +40,9 @@ type scene struct {
 	saved     map[uint64]bool // by true identity: whoever was on disk
 	stopped   [][]uint64      // what each capture of a stop held
 	echild    bool            // the keeper has said so, on disk
-	forced    bool            // the keeper was ended by force
+	forced    bool            // the keeper is gone, and something of the tree may have outlived it
 	forgetful bool            // a planted fault: the first capture of an invocation does not reach the disk
+	hasty     bool            // whoever calls may lose patience
 	opaque    bool            // a row of the tree cannot be read
 
 	report sweep.Report

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -101,6 +102,7 @@ func play(src sim.Source, fault func(*scene)) played {
 		s.observe()
 	}
 	inKeeper := s.happening()
+	s.hasty = true
 	for range src.Intn(4) {
 		s.w.CutAfter(src.Intn(sim.Pick(src, 100, 1000, 5000)))
 		if s.stop(inKeeper) {
@@ -109,9 +111,30 @@ func play(src sim.Source, fault func(*scene)) played {
 		s.between()
 		inKeeper = inKeeper && s.keeper.Alive()
 	}
+	s.hasty = false
 	s.w.CutAfter(-1)
 	s.stop(inKeeper)
-	return played{s, s.check()}
+	wrong := s.check()
+	if len(wrong) == 0 && s.report.Verdict == sweep.Clean && !s.leftSomebody() {
+		wrong = s.again()
+	}
+	return played{s, wrong}
+}
+
+// leftSomebody reports whether the report spares anybody.
+func (s *scene) leftSomebody() bool {
+	return slices.ContainsFunc(s.report.Members, func(m sweep.ReportMember) bool { return m.Fate == sweep.Spared })
+}
+
+// again stops what has been stopped: that succeeds, and touches nobody.
+func (s *scene) again() []string {
+	was := len(s.w.Ledger().Deliveries)
+	s.w.Calm()
+	s.run("down, again", sweep.Options{Reason: "down"}, false)
+	if s.report.Verdict != sweep.Clean && s.clear() || len(s.w.Ledger().Deliveries) != was {
+		return []string{fmt.Sprintf("the second down says %s and has sent %d signals", s.report.Verdict, len(s.w.Ledger().Deliveries)-was)}
+	}
+	return nil
 }
 
 // observe is a round of the keeper's rolling capture.
@@ -197,11 +220,12 @@ func (s *scene) reboot() {
 // stop is one invocation of hob down, or of the keeper's own stop.
 func (s *scene) stop(inKeeper bool) (cut bool) {
 	if !inKeeper {
-		return s.run("down", sweep.Options{Reason: "down"}, false)
+		return s.run(s.verb(), sweep.Options{Reason: "down"}, false)
 	}
 	was := s.w.Caller()
 	s.w.CallFrom(s.keeper)
 	s.keeper.EndsEmpty(false)
+	defer s.keeper.EndsEmpty(true)
 	o := sweep.Options{Reason: "hangup", InKeeper: true}
 	if !s.command.Alive() {
 		o.Reason, o.From = "exited", sweep.StepTerm
@@ -212,7 +236,29 @@ func (s *scene) stop(inKeeper bool) (cut bool) {
 		return true
 	}
 	s.w.CallFrom(was)
+	if s.report.Verdict == sweep.Clean { // else it goes on watching what is left
+		s.forced = s.forced || len(s.keeper.Children()) > 0
+		s.keeper.Exit()
+	}
 	return false
+}
+
+// verb is what a person types: a task that has ended can be swept too.
+func (s *scene) verb() string {
+	if s.command.Alive() || s.keeper.Alive() || s.src.Intn(2) == 0 {
+		return "down"
+	}
+	return "sweep"
+}
+
+// patience gives up after a while of the host's time, as Ctrl-C does, except in
+// the last invocation.
+func (s *scene) patience() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if s.hasty && s.src.Intn(6) == 5 {
+		s.w.At(time.Duration(s.src.Intn(2000))*time.Millisecond, cancel)
+	}
+	return ctx, cancel
 }
 
 // run is an invocation. living: a sweep of a living task.
@@ -230,11 +276,13 @@ func (s *scene) run(what string, o sweep.Options, living bool) (cut bool) {
 			s.turns = append(s.turns, turn{what: what, cut: true, took: s.w.Now().Sub(began), endless: true})
 		}
 	}()
+	ctx, cancel := s.patience()
+	defer cancel()
 	cut = s.w.Run(func() {
-		if living {
-			s.report, s.err = sweep.Sweep(context.Background(), s.host, t, s.disk, s, true, o)
+		if living || what == "sweep" {
+			s.report, s.err = sweep.Sweep(ctx, s.host, t, s.disk, s, living, o)
 		} else {
-			s.report, s.err = sweep.Stop(context.Background(), s.host, t, s.disk, s, o)
+			s.report, s.err = sweep.Stop(ctx, s.host, t, s.disk, s, o)
 		}
 	})
 	harmless := living || o.DryRun

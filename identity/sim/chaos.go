@@ -49,6 +49,9 @@ func (w *World) mayCut(what string) {
 	}
 }
 
+// Calm ends all chance: from now on only what is due happens.
+func (w *World) Calm() { w.left = 0 }
+
 // stir lets chance act.
 func (w *World) stir(density int) {
 	for range 3 {
