@@ -14,6 +14,7 @@ const (
 	tmuxBoundary   = "tmux server"
 	keeperBoundary = "keeper of another hob"
 	belowBoundary  = "below a "
+	maybeBelow     = belowBoundary + tmuxBoundary + ", as far as can be told: its environment cannot be read"
 )
 
 // boundaryOf says whether a process is a tmux server or a hob's keeper ("" if

@@ -31,21 +31,40 @@ func (tr *tree) unexeced(n *node) bool {
 	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
 }
 
+// vagueLooks is how often a process is looked at again that shows neither
+// arguments nor an environment: in the middle of an exec nobody has them.
+const vagueLooks = 10
+
 // stray spares an orphan that was started in a pane of somebody's tmux below us.
 // Its parents there have ended, so the keeper has adopted it like any orphan of
 // ours, and only its environment tells: the keeper gives TMUX to shells alone,
 // and then it names hob's own server. The server itself need not be in sight.
 func (tr *tree) stray(n *node) {
-	if n.Boundary != "" || n.parent != nil && n.parent != tr.keeper {
+	if n.Boundary != "" || n.parent != nil && n.parent != tr.keeper || n == tr.command() {
 		return
 	}
-	row, err := n.pin.Read(identity.WantEnviron)
-	if err != nil {
+	row, err := n.pin.Read(identity.WantArgs | identity.WantEnviron)
+	if err != nil || row.Missing&identity.WantEnviron != 0 {
+		tr.closed(n)
 		return
 	}
+	if len(row.Args)+len(row.Environ) == 0 && n.vague < vagueLooks {
+		n.vague++
+		tr.moved = true
+		return
+	}
+	n.vague = vagueLooks
 	server := tmuxOf(row.Environ)
 	own := func(r identity.Ref) bool { return r.PID == server }
 	if server > 0 && !slices.ContainsFunc(tr.t.Spared, own) {
-		n.Boundary = inherited(tmuxBoundary)
+		n.Boundary, tr.dirty = inherited(tmuxBoundary), true
+	}
+}
+
+// closed spares an orphan whose environment may not be read (another user's, or
+// an ssh-agent) where there is a tmux server that it may come from.
+func (tr *tree) closed(n *node) {
+	if slices.ContainsFunc(tr.nodes, func(m *node) bool { return m.Boundary == tmuxBoundary }) {
+		n.Boundary, tr.dirty = maybeBelow, true
 	}
 }

@@ -25,7 +25,7 @@ func (s *stopper) report() Report {
 	}
 	r.Host = ReportHost{OS: tr.facts.OS, Boot: tr.facts.Boot, Inspection: host.inspection,
 		Notes: append(s.notes(), host.notes...)}
-	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0 || s.keeperUnknown())
+	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0)
 	r.EndedAt = tr.h.Now()
 	return r
 }
@@ -125,10 +125,6 @@ func (s *stopper) keeperReport() (ReportMember, bool) {
 	return m, true
 }
 
-// keeperUnknown reports whether there is a keeper that could not be verified:
-// what is below it could not be looked for.
-func (s *stopper) keeperUnknown() bool { return s.tr.keeper != nil && s.tr.keeper.unknown() }
-
 // notes are what a reader must know about how much was seen.
 func (s *stopper) notes() []string {
 	tr := s.tr
@@ -140,9 +136,6 @@ func (s *stopper) notes() []string {
 	if k := tr.keeper; k != nil && !k.living() && !k.unknown() && len(k.Signals) == 0 && !s.fx.KeeperDone() {
 		notes = append(notes, fmt.Sprintf("the keeper %d was ended by another hand: what left the tree after the capture of %s can only be looked for by likeness",
 			k.Ref.PID, s.taken.Local().Format("15:04:05")))
-	}
-	if s.keeperUnknown() {
-		notes = append(notes, fmt.Sprintf("the keeper %d could not be verified: %s", tr.keeper.Ref.PID, tr.keeper.found.Reason))
 	}
 	if err := tr.blindness(); err != nil {
 		notes = append(notes, strings.Split(err.Error(), "\n")...)

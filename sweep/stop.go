@@ -26,6 +26,10 @@ const (
 	captureBound  = 250 * time.Millisecond
 )
 
+// blindLooks is how often one looks again at what could not be read, before it
+// is taken for something that stays so.
+const blindLooks = 5
+
 // stopper carries one stop out: it looks, asks Plan, and does what it says.
 type stopper struct {
 	ctx context.Context
@@ -96,7 +100,8 @@ func (s *stopper) look() {
 		visit = s.kill
 	}
 	s.tr.look(s.ctx, visit)
-	s.quiet = quietAfter(s.quiet, s.phase, s.anyLeft(), s.tr.moved, len(s.tr.live) > 0)
+	stirred := s.tr.moved || len(s.tr.blind) > 0 && s.looks <= blindLooks
+	s.quiet = quietAfter(s.quiet, s.phase, s.anyLeft(), stirred, len(s.tr.live) > 0)
 }
 
 // quietAfter counts the rounds in a row that found nothing of ours alive. When

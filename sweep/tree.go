@@ -20,6 +20,7 @@ type node struct {
 	seen    int              // number of the last round that walked it
 	memory  *int64           // resident bytes when first read
 	gpu     *int64           // GPU memory before the stop
+	vague   int              // looks at an orphan that did not yet show where it comes from
 	refused string           // the signal that was refused, and why
 }
 
@@ -200,7 +201,8 @@ func (tr *tree) spareOf(n *node) spare {
 
 // may reports whether the member may be signalled now.
 func (tr *tree) may(n *node) bool {
-	return n.living() && Permits(n.Evidence) && tr.spareOf(n).why == ""
+	settled := n.vague == 0 || n.vague >= vagueLooks
+	return n.living() && settled && Permits(n.Evidence) && tr.spareOf(n).why == ""
 }
 
 // targets are the living members that may be signalled.

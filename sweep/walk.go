@@ -25,6 +25,7 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	tr.round++
 	tr.blind, tr.moved, tr.listing = map[int]string{}, false, nil
 	tr.refresh()
+	tr.unseen()
 	before := len(tr.nodes)
 	if tr.keeperLives() {
 		tr.rooted = true
@@ -59,6 +60,16 @@ func (tr *tree) refresh() {
 	}
 }
 
+// unseen counts those whose children nobody can look for in this round, because
+// they themselves could not be verified.
+func (tr *tree) unseen() {
+	for _, n := range append(tr.nodes[:len(tr.nodes):len(tr.nodes)], tr.keeper) {
+		if n != nil && n.unknown() && n.EndedAt == nil {
+			tr.blind[n.Ref.PID] = fmt.Sprintf("process %d could not be verified, so nobody looked below it: %s", n.Ref.PID, n.found.Reason)
+		}
+	}
+}
+
 // check looks at a pinned member: has it ended, has it become another program?
 func (tr *tree) check(n *node) {
 	n.found = n.pin.Verify()
@@ -88,12 +99,15 @@ func (tr *tree) reread(n *node) {
 	n.row = row
 	n.weigh(row)
 	if len(row.Args) > 0 && !slices.Equal(row.Args, n.Args) {
-		n.Args, tr.dirty = row.Args, true
+		n.Args, n.vague, tr.dirty = row.Args, 0, true
 	}
 	if row.SID != 0 && (row.SID != n.SID || row.PGID != n.PGID) {
 		n.SID, n.PGID, tr.dirty = row.SID, row.PGID, true
 	}
 	tr.mark(n, n.parent)
+	if n.vague < vagueLooks {
+		tr.stray(n)
+	}
 }
 
 // walk takes in what is below root, breadth first.

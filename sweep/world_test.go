@@ -443,3 +443,29 @@ func TestObserve(t *testing.T) {
 		t.Error("nothing has changed")
 	}
 }
+
+// TestOrphansOfSomebodysTmux: the keeper adopts them like any other.
+func TestOrphansOfSomebodysTmux(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	server := s.w.Tmux(s.cmd, sim.Proc{Spared: true})
+	pane := server.Fork(sim.Proc{Comm: "bash", Args: []string{"bash", "-i"}, Setsid: true, Env: []string{fmt.Sprintf("TMUX=/tmp/x,%d,0", server.PID())}})
+	daemon := pane.Fork(sim.Proc{Comm: "daemon", Args: []string{"daemon", "x"}, Setsid: true})
+	kid := daemon.Fork(worker("kid"))
+	agent := pane.Fork(sim.Proc{Comm: "agent", Args: []string{"agent"}, Setsid: true})
+	agent.Setuid(33)
+	pane.Exit()
+	s.w.CallFrom(s.w.Init().Fork(sim.Proc{Comm: "hob", Args: []string{"hob", "down"}, User: 1000, Stranger: true}))
+	for _, p := range []*sim.Process{s.cmd, server, daemon, kid} {
+		p.Setuid(1000)
+	}
+	s.keeper.Setuid(1000)
+	r := s.stop()
+	for _, p := range []*sim.Process{server, daemon, kid, agent} {
+		if m := s.member(r, p); m.Fate != Survived || !p.Alive() || !strings.Contains(m.Note, "tmux server") {
+			t.Errorf("%+v", m)
+		}
+	}
+	if s.cmd.Alive() || r.Verdict != Survivors {
+		t.Errorf("%s", r.Verdict)
+	}
+}
