@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"slices"
 
 	"hob/identity"
@@ -31,8 +32,8 @@ func (tr *tree) unexeced(n *node) bool {
 	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
 }
 
-// vagueLooks is how often a process is looked at again that shows neither
-// arguments nor an environment: in the middle of an exec nobody has them.
+// vagueLooks is how often a process is looked at again whose environment cannot
+// be read, or that shows neither that nor arguments, as in the middle of an exec.
 const vagueLooks = 10
 
 // stray spares an orphan that was started in a pane of somebody's tmux below us.
@@ -44,16 +45,20 @@ func (tr *tree) stray(n *node) {
 		return
 	}
 	row, err := n.pin.Read(identity.WantArgs | identity.WantEnviron)
-	if err != nil || row.Missing&identity.WantEnviron != 0 {
-		tr.closed(n)
+	shut := err != nil || row.Missing&identity.WantEnviron != 0
+	switch {
+	case errors.Is(err, identity.ErrGone):
 		return
-	}
-	if len(row.Args)+len(row.Environ) == 0 && n.vague < vagueLooks {
+	case (shut || len(row.Args)+len(row.Environ) == 0) && n.vague < vagueLooks:
 		n.vague++
 		tr.moved = true
 		return
 	}
-	n.vague = vagueLooks
+	n.settled = true
+	if shut {
+		tr.closed(n)
+		return
+	}
 	server := tmuxOf(row.Environ)
 	own := func(r identity.Ref) bool { return r.PID == server }
 	if server > 0 && !slices.ContainsFunc(tr.t.Spared, own) {

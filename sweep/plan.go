@@ -35,6 +35,7 @@ const (
 	sweepBound   = 3 * time.Second        //
 	askLook      = 500 * time.Millisecond // between re-captures in a grace
 	forceLook    = 100 * time.Millisecond // between rounds while a KILL takes effect
+	stirLook     = 5 * time.Millisecond   // between rounds while something goes on changing
 	quietRounds  = 3                      // in a row, without a living process of ours
 )
 
@@ -212,6 +213,14 @@ func planForce(s Seen) []Action {
 	case s.anyLeft():
 		return []Action{s.wait(s.Since.Add(forceBound), forceLook)}
 	}
+	return s.again()
+}
+
+// again looks at once, but does not spin while something goes on changing.
+func (s Seen) again() []Action {
+	if s.Quiet == 0 && s.Looks > quietRounds {
+		return []Action{s.wait(s.Now.Add(stirLook), stirLook)}
+	}
 	return []Action{{Do: Rounds}}
 }
 
@@ -265,7 +274,7 @@ func planSweep(s Seen) []Action {
 	case s.anyLeft():
 		return []Action{s.wait(s.Since.Add(sweepBound), forceLook)}
 	}
-	return []Action{{Do: Rounds}}
+	return s.again()
 }
 
 // command is the task's command, if it lives.

@@ -127,6 +127,7 @@ func TestPlan(t *testing.T) {
 
 		// 5: force
 		{"one empty round is not enough", Seen{Phase: PhaseForce, Now: at(0), Since: at(0), Quiet: 1}, "look"},
+		{"what goes on changing is looked at again, without spinning", Seen{Phase: PhaseForce, Looks: 9, Now: at(0), Since: at(0)}, "wait 0.0"},
 		{"three are", Seen{Phase: PhaseForce, Now: at(0), Since: at(0), Quiet: 3}, "-> keeper"},
 		{"ECHILD is proof", Seen{Phase: PhaseForce, Now: at(0), Since: at(0), Quiet: 1, Empty: true}, "-> keeper"},
 		{"but not for members in other pid namespaces",

@@ -21,6 +21,7 @@ type node struct {
 	memory  *int64           // resident bytes when first read
 	gpu     *int64           // GPU memory before the stop
 	vague   int              // looks at an orphan that did not yet show where it comes from
+	settled bool             // it is known, or will not be known, where the orphan comes from
 	refused string           // the signal that was refused, and why
 }
 
@@ -201,7 +202,7 @@ func (tr *tree) spareOf(n *node) spare {
 
 // may reports whether the member may be signalled now.
 func (tr *tree) may(n *node) bool {
-	settled := n.vague == 0 || n.vague >= vagueLooks
+	settled := n.vague == 0 || n.settled
 	return n.living() && settled && Permits(n.Evidence) && tr.spareOf(n).why == ""
 }
 

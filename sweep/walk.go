@@ -99,13 +99,13 @@ func (tr *tree) reread(n *node) {
 	n.row = row
 	n.weigh(row)
 	if len(row.Args) > 0 && !slices.Equal(row.Args, n.Args) {
-		n.Args, n.vague, tr.dirty = row.Args, 0, true
+		n.Args, n.vague, n.settled, tr.dirty = row.Args, 0, false, true
 	}
 	if row.SID != 0 && (row.SID != n.SID || row.PGID != n.PGID) {
 		n.SID, n.PGID, tr.dirty = row.SID, row.PGID, true
 	}
 	tr.mark(n, n.parent)
-	if n.vague < vagueLooks {
+	if !n.settled {
 		tr.stray(n)
 	}
 }
