@@ -152,7 +152,19 @@ func (k *keeper) commandEnded(e child.Exit) {
 		k.rec.ReadyNote += ", " + l.restart.why
 	}
 	k.note("%s", k.rec.ReadyNote)
+	if l.restart.why != "" || l.graceAt.After(now) && !k.reaper.Empty() {
+		k.term.tell("%s", k.farewell(now))
+	}
 	k.flush(now)
+}
+
+// farewell says in the pane what comes after the command's end.
+func (k *keeper) farewell(now time.Time) string {
+	text := k.rec.ReadyNote
+	if grace := k.life.graceAt.Sub(now); grace > 0 && !k.reaper.Empty() {
+		text += fmt.Sprintf("; what it left behind has %s to end", grace.Round(time.Second))
+	}
+	return text
 }
 
 // restartDue reports whether the pause before a restart is over, and nobody

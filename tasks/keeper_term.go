@@ -100,6 +100,12 @@ func (t *terminal) say(format string, args ...any) {
 	t.show(fmt.Appendf(nil, "hob: "+format+"\r\n", args...))
 }
 
+// tell is a message of the keeper's own to whoever looks at the pane. The log
+// stays the command's.
+func (t *terminal) tell(format string, args ...any) {
+	_, _ = t.pane.Write(fmt.Appendf(nil, "\r\nhob: "+format+"\r\n", args...))
+}
+
 // copyIn ends when the pane's terminal is gone (EOF, EIO).
 func (t *terminal) copyIn() {
 	buf := make([]byte, 4<<10)
