@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -72,4 +74,37 @@ func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
 		out.Err = fmt.Errorf("ask the keeper of %s to stop it: %w", out.Name, err)
 	}
 	return out
+}
+
+// AfterKeeper closes the pane of a task that its own keeper was asked to stop
+// (`hob down` typed below it), and ends the tmux server with its last pane: the
+// hob that would do so ended with the task. The keeper calls it as the last
+// thing it does.
+func AfterKeeper(ctx context.Context, h identity.Host, spec string) error {
+	r, t, err := taskOfSpec(spec)
+	if err != nil {
+		return err
+	}
+	stop, err := t.ReadStop()
+	if errors.Is(err, ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m := &Manager{Store: r.store, Host: h, Verb: "keeper"}
+	seen := m.look(t)
+	if seen.Task == nil || seen.Task.Nonce != stop.Nonce || !seen.Task.State.Settled() {
+		return nil
+	}
+	run, err := r.Read()
+	if err != nil {
+		return err
+	}
+	s := stopper{Manager: m, run: r, dir: t, seen: seen}
+	closeErr := s.ClosePane(ctx) // the tmux client is hung up with the pane, perhaps before it can say so
+	if _, err := m.endServerOn(ctx, run.Tmux.Socket); err != nil {
+		return errors.Join(closeErr, err)
+	}
+	return nil
 }

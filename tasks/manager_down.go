@@ -272,6 +272,10 @@ func (m *Manager) endServer(ctx context.Context) ([]tmux.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m.endServerOn(ctx, socket)
+}
+
+func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, error) {
 	srv, err := tmux.Open(socket)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -40,5 +41,9 @@ func keep(spec string) int {
 		fmt.Fprintln(os.Stderr, "hob:", err)
 		return 1
 	}
-	return tasks.RunKeeper(h, spec, version)
+	code := tasks.RunKeeper(h, spec, version)
+	if err := tasks.AfterKeeper(context.Background(), h, spec); err != nil {
+		fmt.Fprintln(os.Stderr, "hob:", err) // into the pane, if that is still there
+	}
+	return code
 }
