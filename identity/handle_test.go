@@ -157,3 +157,37 @@ func TestReadTable(t *testing.T) {
 		}
 	}
 }
+
+// slowKernel holds a call under way until it is let go.
+type slowKernel struct {
+	*fakeKernel
+	entered, goOn chan bool
+}
+
+func (k slowKernel) ended(fd int) (life, error) {
+	k.entered <- true
+	<-k.goOn
+	return k.fakeKernel.ended(fd)
+}
+
+// TestCloseWaitsForCallsUnderWay: a descriptor that is closed under a call may be
+// another pidfd when the call comes to signal.
+func TestCloseWaitsForCallsUnderWay(t *testing.T) {
+	k := slowKernel{ourKernel(), make(chan bool), make(chan bool)}
+	k.pinned = 1
+	h := newPinned(&verifier{sys: k, facts: ourFacts()}, 101, ourRef())
+	signalled := make(chan error)
+	go func() { signalled <- h.Signal(syscall.SIGTERM) }()
+	<-k.entered
+	_ = h.Close()
+	if k.unpinned != 0 {
+		t.Error("closed under a call")
+	}
+	k.goOn <- true
+	if err := <-signalled; err != nil || len(k.sent) != 1 {
+		t.Errorf("%v, %v", k.sent, err)
+	}
+	if k.unpinned != 1 {
+		t.Errorf("closed %d times after it", k.unpinned)
+	}
+}

@@ -69,6 +69,12 @@ func TestHostileRefs(t *testing.T) {
 			if h != nil || f.Verdict != Unverifiable || f.Reason == "" || len(f.Reason) > 500 {
 				t.Errorf("%v %+v", h, f)
 			}
+			if r.bad != "" && f.Reason != r.bad {
+				t.Errorf("the reason is %q, not %q", f.Reason, r.bad)
+			}
+			if len(text) > maxRefJSON && r.bad == "" {
+				t.Error("it was read all the same")
+			}
 		})
 	}
 }

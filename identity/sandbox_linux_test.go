@@ -172,3 +172,16 @@ func noDescriptors(o *observer) {
 	freeOne()
 	expect(o, o, "two left, by token", byToken(o.refs["it"]), Owned, "11")
 }
+
+// TestOnlyPidfsIdentifies: before Linux 6.9 all pidfds are one anonymous inode. An
+// eventfd is of the same kind still.
+func TestOnlyPidfsIdentifies(t *testing.T) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if id, err := (linuxKernel{}).id(fd); id != nil || err != nil {
+		t.Errorf("an anonymous inode is taken for an identity: %v, %v", *id, err)
+	}
+}

@@ -33,11 +33,11 @@ func TestSecondOpinion(t *testing.T) {
 	for _, row := range table.Procs {
 		opinion, ok := secondOpinion(row.PID)
 		now, err := readRow(procPath(row.PID)+"/", row.PID, WantArgs|WantUser)
-		if !ok || err != nil || now.Start != row.Start || row.Missing != 0 {
-			continue // ended, or not ours to read
+		before, got := facts(row), facts(now)
+		if !ok || err != nil || now.Start != row.Start || row.Missing != 0 || !slices.Equal(before, got) || !slices.Equal(row.Args, now.Args) {
+			continue // ended, not ours to read, or in the middle of an exec
 		}
 		compared++
-		got := []any{now.PPID, now.Comm, now.UID, now.TTY != 0}
 		want := []any{opinion.ppid, opinion.comm, opinion.uid, opinion.tty}
 		if !slices.Equal(got, want) || !slices.Equal(now.Args, opinion.args) {
 			t.Errorf("pid %d: %v %q, gopsutil %v %q", row.PID, got, now.Args, want, opinion.args)
@@ -50,6 +50,8 @@ func TestSecondOpinion(t *testing.T) {
 		t.Errorf("only %d processes were compared", compared)
 	}
 }
+
+func facts(p Process) []any { return []any{p.PPID, p.Comm, p.UID, p.TTY != 0} }
 
 type opinion struct {
 	ppid, uid int
