@@ -16,7 +16,7 @@ func childrenOnce(pid int) (pids []int, lost bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	defer unix.Close(dir)
+	defer closeFD(dir)
 	tids, err := listNumbers(dir)
 	if err != nil {
 		return nil, false, err
@@ -80,7 +80,7 @@ func readAt(dir int, path string, buf []byte) ([]byte, error) {
 	if err != nil {
 		return buf, err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	return readAll(fd, buf)
 }
 

@@ -38,7 +38,7 @@ func readFacts() Facts {
 func hostUUID() string {
 	var id [16]byte
 	var wait unix.Timespec
-	_, _, errno := unix.Syscall(unix.SYS_GETHOSTUUID, uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&wait)), 0)
+	_, _, errno := unix.Syscall(unix.SYS_GETHOSTUUID, uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&wait)), 0) //nolint:staticcheck // libSystem has no wrapper in x/sys
 	if errno != 0 || id == [16]byte{} {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"encoding/hex"
 	"os"
 	"strconv"
@@ -46,6 +47,8 @@ func startOffset(boot int64) int64 { return boot }
 
 func sysctlAll() ([]byte, error)        { return unix.SysctlRaw("kern.proc.proc") }
 func sysctlPID(pid int) ([]byte, error) { return unix.SysctlRaw("kern.proc.pid", pid) }
+
+func splitArgs(b []byte) []string { return splitNul(bytes.TrimRight(b, "\x00")) }
 
 func addArgs(p *Process, want Field) {
 	if want&WantArgs != 0 {

@@ -3,7 +3,6 @@
 package identity
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +143,12 @@ func (bsdKernel) leaderRow(pid int, want Field) (Process, error) {
 	return p, nil
 }
 
-func (bsdKernel) kill(pid int, sig syscall.Signal) error { return unix.Kill(pid, sig) }
+func (bsdKernel) kill(pid int, sig syscall.Signal) error {
+	return unix.Kill(pid, sig) //nolint:forbidigo // there is no pin to signal through
+}
+
+// closeFD closes a descriptor that was only waited on.
+func closeFD(fd int) { _ = unix.Close(fd) }
 
 // factsBSD is what the three have in common.
 func factsBSD() Facts {
@@ -165,5 +169,3 @@ func (f *Facts) bootedAt() {
 	}
 	f.Boot = weakBoot + strconv.FormatInt(at, 10)
 }
-
-func splitArgs(b []byte) []string { return splitNul(bytes.TrimRight(b, "\x00")) }

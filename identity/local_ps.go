@@ -13,6 +13,11 @@ import (
 	"time"
 )
 
+// psColumns is what is asked of ps(1) on a system that hob has no better reader
+// for. Start times are not among them: ps shows whole seconds of a wall clock,
+// in the reader's language, which identifies nothing.
+const psColumns = "pid=,ppid=,pgid=,uid=,state=,args="
+
 // local is the last resort: a system that hob knows only through ps(1). It
 // lists processes. It proves nothing of them, so nothing is ever Owned here,
 // and nothing is signalled.

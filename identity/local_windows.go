@@ -59,7 +59,7 @@ func registryText(path, name string) string {
 	if err != nil {
 		return ""
 	}
-	defer k.Close()
+	defer func() { _ = k.Close() }()
 	s, _, _ := k.GetStringValue(name)
 	return s
 }
@@ -71,7 +71,7 @@ func bootCount() string {
 	if err != nil {
 		return ""
 	}
-	defer k.Close()
+	defer func() { _ = k.Close() }()
 	n, _, err := k.GetIntegerValue("BootId")
 	if err != nil {
 		return ""
@@ -101,7 +101,7 @@ func eachToolhelp(each func(*windows.ProcessEntry32)) error {
 	if err != nil {
 		return err
 	}
-	defer windows.CloseHandle(snap)
+	defer func() { _ = windows.CloseHandle(snap) }()
 	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
 		each(&e)

@@ -5,12 +5,7 @@ import (
 	"fmt"
 )
 
-// psColumns is what is asked of ps(1) on a system that hob has no better reader
-// for. Start times are not among them: ps shows whole seconds of a wall clock,
-// in the reader's language, which identifies nothing.
-const psColumns = "pid=,ppid=,pgid=,uid=,state=,args="
-
-// parsePS parses the answer of `ps -A -o psColumns` under LC_ALL=C.
+// parsePS parses the answer of `ps -A -o psColumns` (local_ps.go) under LC_ALL=C.
 func parsePS(text []byte) ([]Process, error) {
 	var out []Process
 	for line := range bytes.Lines(text) {

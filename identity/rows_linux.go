@@ -3,6 +3,7 @@ package identity
 import (
 	"errors"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -93,6 +94,9 @@ func (s *statLine) fill(p *Process, comm string, start Token) {
 
 // addFields reads what was asked for beyond stat, and notes what it could not read.
 func addFields(p *Process, dir string, want Field) {
+	if p.State == 'Z' && p.Threads > 1 {
+		dir = livingThread(dir, p.PID)
+	}
 	if want&(WantUser|WantSignals) != 0 {
 		if s, err := readStatus(dir[:len(dir)-1]); err != nil {
 			p.Missing |= want & (WantUser | WantSignals)
@@ -120,6 +124,24 @@ func addFields(p *Process, dir string, want Field) {
 			p.Missing |= WantCwd
 		}
 	}
+}
+
+// livingThread is the folder of a thread that still has what a dead leader has
+// given back: its memory, and with it arguments and environment.
+func livingThread(dir string, leader int) string {
+	fd, err := openRetry(unix.AT_FDCWD, dir+"task", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return dir
+	}
+	defer closeFD(fd)
+	tids, _ := listNumbers(fd)
+	for _, tid := range tids {
+		thread := dir + "task/" + strconv.Itoa(tid) + "/"
+		if row, err := readRow(thread, tid, 0); err == nil && tid != leader && row.State != 'Z' {
+			return thread
+		}
+	}
+	return dir
 }
 
 // startedAt turns ticks since boot into the wall clock of now. It moves with the

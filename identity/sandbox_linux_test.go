@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -102,7 +103,9 @@ func seccompUnpinned(o *observer, errno unix.Errno) {
 	})
 	o.must("wait with a deadline", o.Wait(bg, []Handle{h}, time.Now().Add(5*time.Millisecond)))
 	o.must("signal", h.Signal(syscall.SIGTERM))
-	o.must("wait", o.Wait(bg, []Handle{h}, time.Now().Add(patience)))
+	soon, cancel := context.WithTimeout(bg, patience)
+	defer cancel()
+	o.must("wait", o.Wait(soon, []Handle{h}, time.Time{}))
 	if f := h.Verify(); f.Verdict != Gone || !f.Zombie || f.ZombieOf != os.Getpid() {
 		o.Errorf("zombie: %+v", f)
 	}

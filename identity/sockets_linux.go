@@ -73,7 +73,7 @@ func listPids() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(dir)
+	defer closeFD(dir)
 	return listNumbers(dir)
 }
 
@@ -83,7 +83,7 @@ func heldBy(pid int, wanted map[string]uint64, found map[uint64][]int) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(dir)
+	defer closeFD(dir)
 	fds, err := listNumbers0(dir)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func addrPort(a psnet.Addr) netip.AddrPort {
 }
 
 // Sockets lists the host's TCP sockets; these systems have one network.
-func (l *local) Sockets(ctx context.Context, pid int) ([]Socket, error) { return tcpSockets(ctx) }
+func (l *local) Sockets(ctx context.Context, _ int) ([]Socket, error) { return tcpSockets(ctx) }
 
 // Holders is not needed where Socket.PID names the holder.
 func (l *local) Holders(context.Context, []uint64, []int) (Holders, error) {

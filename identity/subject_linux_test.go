@@ -1,12 +1,14 @@
 package identity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -94,6 +96,10 @@ func TestDeadLeaderLives(t *testing.T) {
 	})
 	expect(t, host, "by inode", ref, Owned, "11")
 	expect(t, host, "by token", byToken(ref), Owned, "11")
+	row, err := h.Read(WantArgs | WantEnviron | WantCwd)
+	if err != nil || row.Missing != 0 || !slices.Equal(row.Args, s.Args) || !slices.Contains(row.Environ, helperEnv+"=dead-leader") {
+		t.Errorf("what its leader has given back, its thread still has: %+v, %v", row, err)
+	}
 	observe(t, "unpinned-owned", map[string]Ref{"it": byToken(ref)}, nil)
 	if err := host.Wait(t.Context(), []Handle{h}, time.Now().Add(20*time.Millisecond)); err != nil || h.Verify().Verdict != Owned {
 		t.Errorf("waited: %v, %+v", err, h.Verify())
@@ -107,7 +113,9 @@ func TestDeadLeaderLives(t *testing.T) {
 
 func waitGone(t testing.TB, host Host, h Handle) {
 	t.Helper()
-	if err := host.Wait(t.Context(), []Handle{h}, time.Now().Add(patience)); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := host.Wait(ctx, []Handle{h}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if f := h.Verify(); f.Verdict != Gone {

@@ -46,7 +46,7 @@ func (s *scan) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(dir)
+	defer closeFD(dir)
 	s.dir, s.self = dir, os.Getpid()
 	buf := make([]byte, 32<<10)
 	for ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (s *scan) settle(p *Process) bool {
 		return false
 	}
 	p.State, p.Threads = line.state, line.threads
-	if line.flags&pfExiting != 0 {
+	if line.flags&pfExiting != 0 && line.threads <= 1 {
 		p.Missing &^= WantArgs | WantEnviron
 	}
 	return true

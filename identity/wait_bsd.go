@@ -24,7 +24,7 @@ func (l *local) Wait(ctx context.Context, hs []Handle, deadline time.Time) error
 	if err != nil {
 		return fmt.Errorf("wait for processes: kqueue: %w", err)
 	}
-	defer unix.Close(kq)
+	defer closeFD(kq)
 	stop, err := wakeBy(ctx, kq)
 	if err != nil {
 		return fmt.Errorf("wait for processes: %w", err)
