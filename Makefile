@@ -27,6 +27,7 @@ setup-test:
 	@.ci/setup tmux=tmux gcc=gcc g++=g++ =libc6-dev ps=procps curl=curl python3=python3 =python3-setproctitle
 
 test: setup-test ## everything with the race detector
+	@examples/ollama/install.sh >/dev/null # here, so that no test's timeout has to cover a build
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 demo: setup build ## a recipe, end to end, with the built-in engine
