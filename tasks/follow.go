@@ -3,6 +3,8 @@ package tasks
 import (
 	"context"
 	"fmt"
+
+	"hob/identity"
 )
 
 // follow watches a task until it has come as far as this `up` is to see it, or
@@ -23,6 +25,9 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
 		}
 		done, err := arrived(t.Name, d, goal)
+		if !done && unwatched(seen) {
+			done, err = true, fmt.Errorf("%s is up, and its keeper has been killed: nobody would see it become ready", t.Name)
+		}
 		t.reach(d, err)
 		u.tell(u.progress(t, seen, d, done))
 		if done {
@@ -36,6 +41,13 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 			return d, context.Cause(ctx)
 		}
 	}
+}
+
+// unwatched reports whether the keeper is gone, and nobody writes any more how
+// the task gets on.
+func unwatched(s Seen) bool {
+	v := s.KeeperV.Verdict
+	return s.Keeper != nil && (v == identity.Gone || v == identity.Foreign)
 }
 
 func (u *upRun) progress(t *upTask, s Seen, d Derived, done bool) Progress {

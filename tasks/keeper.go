@@ -148,13 +148,8 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 
 // admit checks that this start is wanted, by its owner too.
 func (k *keeper) admit() error {
-	task, err := k.dir.ReadTask()
-	if err != nil {
-		return refuse(keeperUnverified, "%w", err)
-	}
-	k.task = task
-	if task.State != Starting || task.Nonce == "" || task.Nonce != k.spec.Nonce {
-		return refuse(keeperRefused, "%s/%s is %s and not to be started by this keeper; `hob up` starts it", k.spec.Run, k.spec.Task, task.State)
+	if err := k.confirm(); err != nil {
+		return err
 	}
 	if old, err := k.dir.ReadKeeper(); err == nil && old.Nonce == k.spec.Nonce {
 		return refuse(keeperRefused, "%s/%s has a keeper already, pid %d", k.spec.Run, k.spec.Task, old.Keeper.PID)
@@ -165,6 +160,22 @@ func (k *keeper) admit() error {
 		return nil
 	}
 	return k.admitOwner()
+}
+
+// confirm checks that the task is to be started, by this keeper. It is done once
+// more when the keeper is written down: a stop that began in between has either
+// seen the keeper, or is seen by it.
+func (k *keeper) confirm() error {
+	task, err := k.dir.ReadTask()
+	if err != nil {
+		return refuse(keeperUnverified, "%w", err)
+	}
+	k.task = task
+	k.disowned = task.Nonce != k.spec.Nonce
+	if task.State != Starting || task.Nonce == "" || k.disowned {
+		return refuse(keeperRefused, "%s/%s is %s and not to be started by this keeper; `hob up` starts it", k.spec.Run, k.spec.Task, task.State)
+	}
+	return nil
 }
 
 func (k *keeper) admitOwner() error {
@@ -181,5 +192,5 @@ func (k *keeper) admitOwner() error {
 // unstarted writes down why the command was not started.
 func (k *keeper) unstarted(err error) error {
 	e := Exit{Nonce: k.spec.Nonce, Error: err.Error(), At: k.h.Now()}
-	return errors.Join(err, k.dir.WriteExit(e))
+	return errors.Join(err, k.keep(func() error { return k.dir.WriteExit(e) }))
 }

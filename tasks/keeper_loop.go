@@ -51,7 +51,7 @@ func (k *keeper) open() error {
 	if err := k.dir.forget("exit.json"); err != nil {
 		return err
 	}
-	if err := k.save(passing); err != nil {
+	if err := errors.Join(k.save(passing), k.confirm()); err != nil {
 		return err
 	}
 	log, err := openLog(k.dir.LogPath(), k.spec.Log)

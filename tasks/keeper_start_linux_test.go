@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"hob/sweep"
 )
@@ -63,6 +66,33 @@ func (g *rig) task(t Task) {
 	t.Run, t.Task, t.Kind = "chat", "llm", g.spec.Kind
 	if err := g.dir.WriteTask(t); err != nil {
 		g.t.Fatal(err)
+	}
+}
+
+// TestAKeeperLooksAgain: a stop that began after the first look, and could not see
+// a keeper that had not written itself down yet, is seen by the second.
+func TestAKeeperLooksAgain(t *testing.T) {
+	for name, after := range map[string]Task{
+		"a stop has begun":    {State: Stopping, Nonce: "nonce-1"},
+		"another has started": {State: Starting, Nonce: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, sweep.Server).sh(`sleep 300`)
+			g.task(Task{State: Starting, Nonce: "nonce-1"})
+			if err := g.dir.WriteSpec(g.spec); err != nil {
+				t.Fatal(err)
+			}
+			k, err := newKeeper(g.h, g.dir.SpecPath(), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.task(after)
+			t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) }) // open has made a keeper of this test
+			var no *refusal
+			if err := k.open(); !errors.As(err, &no) || no.code != keeperRefused {
+				t.Errorf("opened: %v", err)
+			}
+		})
 	}
 }
 

@@ -172,7 +172,7 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 		out.Report, out.Err = &rep, err
 		return
 	}
-	if out.Err = s.begin(o.Reason); out.Err != nil {
+	if target, prev, out.Err = s.begin(run, o.Reason, target, prev); out.Err != nil {
 		return
 	}
 	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason})
@@ -180,22 +180,24 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	out.State, out.Err = s.finish(rep, err)
 }
 
-// begin writes that the stop has begun. A start that was cut before its keeper
-// ran gets another nonce, so that a keeper that comes late starts nothing.
-func (s *stopper) begin(reason string) error {
+// begin writes that the stop has begun. The keeper of a start that was cut may
+// just be coming up: it writes itself down and then looks at task.json again, so
+// either it sees the stop, and starts nothing, or it is seen here, where it is
+// looked for again after that.
+func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Capture) (sweep.Target, sweep.Capture, error) {
 	task := *s.seen.Task
 	s.byItself = endedByItself(s.seen)
-	if s.seen.Keeper == nil && s.seen.Exit == nil {
-		nonce, err := randomHex()
-		if err != nil {
-			return err
-		}
-		task.Nonce = nonce
-	}
 	task.State, task.Reason, task.UpdatedAt = Stopping, reason, s.now()
 	s.event(s.run, s.dir.Name, "stopping: "+reason)
 	s.seen.Task = &task
-	return s.dir.WriteTask(task)
+	if err := s.dir.WriteTask(task); err != nil || s.seen.Keeper != nil {
+		return t, prev, err
+	}
+	s.seen = s.look(s.dir)
+	if s.seen.Trouble != nil {
+		return t, prev, s.seen.Trouble
+	}
+	return s.target(run)
 }
 
 // finish writes the report and what the stop came to.

@@ -63,7 +63,7 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	if seen.Task == nil {
 		return true, nil
 	}
-	if Derive(seen).State.Lives() {
+	if s := Derive(seen).State; s.Lives() && s != Stopping {
 		return false, nil
 	}
 	o := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"})
@@ -172,10 +172,16 @@ func (m *Manager) waitEnd(ctx context.Context, h identity.Handle, done chan stru
 }
 
 // failed writes down that a task could not be started. What a keeper that came
-// late finds is no longer `starting`, so that it starts nothing.
+// late finds is no longer `starting`, so that it starts nothing. A keeper that was
+// killed on its way may have started the command: then nobody knows what is left,
+// and the next stop or sweep looks.
 func (u *upRun) failed(t *upTask, task Task, why error) error {
 	now := u.now()
-	task.State, task.Error, task.EndedAt, task.UpdatedAt = Failed, why.Error(), &now, now
+	state := Failed
+	if seen := u.look(t.dir); seen.Keeper != nil && seen.Exit == nil {
+		state = Unverified
+	}
+	task.State, task.Error, task.EndedAt, task.UpdatedAt = state, why.Error(), &now, now
 	u.event(u.dir, t.Name, "could not be started: "+why.Error())
 	return t.dir.WriteTask(task)
 }

@@ -191,6 +191,8 @@ func chooseAction(s State, named bool) action {
 	switch {
 	case s == "":
 		return start
+	case s == Stopping: // or its stop was cut: it is waited for, or finished
+		return settle
 	case s.Lives(), s == Completed && !named:
 		return leave
 	case s.Settled():

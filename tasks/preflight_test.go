@@ -111,7 +111,7 @@ func TestChooseAction(t *testing.T) {
 		named bool
 		want  action
 	}{
-		{"", false, start}, {Ready, false, leave}, {Ready, true, leave}, {Stopping, false, leave},
+		{"", false, start}, {Ready, false, leave}, {Ready, true, leave}, {Stopping, false, settle},
 		{Failed, false, start}, {Stopped, false, start}, {Exited, false, start},
 		{Completed, false, leave}, {Completed, true, start},
 		{Lost, false, settle}, {Survivors, false, settle}, {Unverified, false, settle},

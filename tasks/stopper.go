@@ -80,7 +80,7 @@ func (s *stopper) Note(format string, args ...any) {
 // server's Ref is verified, and the server itself compares pane and pid. tmux
 // ends the session with its last pane.
 func (s *stopper) ClosePane(ctx context.Context) error {
-	pane, server, err := s.pane()
+	pane, server, err := s.pane(ctx)
 	if err != nil || pane == nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 
 // pane is the pane as recorded, nil when there is none. A start that was cut
 // has written it only into the keeper's record.
-func (s *stopper) pane() (*tmux.Pane, *identity.Ref, error) {
+func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
 	run, err := s.run.Read()
 	if err != nil {
 		return nil, nil, err
 	}
 	s.server = run.Tmux.Server
 	if s.server == nil {
-		return nil, nil, nil
+		return s.findPane(ctx, run)
 	}
 	p := tmux.Pane{ServerPID: s.server.PID}
 	switch k := s.seen.Keeper; {
@@ -139,9 +139,39 @@ func (s *stopper) pane() (*tmux.Pane, *identity.Ref, error) {
 	case k != nil && k.Pane != "":
 		p.ID, p.PID = k.Pane, k.Keeper.PID
 	default:
-		return nil, nil, nil
+		return s.findPane(ctx, run)
 	}
 	return &p, s.server, nil
+}
+
+// findPane looks for the pane of a start that was cut before it wrote down which
+// server it is in.
+func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.Ref, error) {
+	srv, err := tmux.Open(run.Tmux.Socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	panes, err := srv.Panes(ctx)
+	if errors.Is(err, tmux.ErrNoServer) {
+		return nil, nil, nil
+	}
+	for _, p := range panes {
+		if p.SessionName == run.Name && s.madeBy(p) {
+			server, err := s.serverRef(p.ServerPID)
+			s.server = &server
+			return &p, s.server, err
+		}
+	}
+	return nil, nil, err
+}
+
+// madeBy reports whether a pane of the run's session is the one of this task's
+// start: its keeper says so, or, where none came up, it bears the task's name.
+func (s *stopper) madeBy(p tmux.Pane) bool {
+	if k := s.seen.Keeper; k != nil {
+		return p.ID == k.Pane && p.PID == k.Keeper.PID
+	}
+	return p.WindowName == s.dir.Name
 }
 
 func (s *stopper) socketOf() string {

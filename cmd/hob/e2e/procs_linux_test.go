@@ -89,6 +89,7 @@ func (k *kitchen) stranger(what string, cmd *exec.Cmd) stranger {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	k.check(cmd.Start())
+	k.strange[cmd.Process.Pid] = true
 	pin, err := k.host.Open(cmd.Process.Pid)
 	k.check(err)
 	k.t.Cleanup(func() {

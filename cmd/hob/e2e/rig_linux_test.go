@@ -73,6 +73,10 @@ type kitchen struct {
 	host identity.Host
 	pins map[string]identity.Handle // of the processes that have written a file of their name
 	last []func()                   // done when all processes have ended
+
+	strange map[int]bool  // pids of the strangers
+	looks   map[proc]bool // look-alikes that a report has named by the marker
+	loose   bool          // what is only named may be left
 }
 
 // open makes a kitchen. What is left of it at the end of the test is a failure,
@@ -87,7 +91,8 @@ func open(t *testing.T) *kitchen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kitchen{t: t, dir: dir, bin: hobs.plain, host: host, pins: map[string]identity.Handle{}}
+	k := &kitchen{t: t, dir: dir, bin: hobs.plain, host: host, pins: map[string]identity.Handle{},
+		strange: map[int]bool{}, looks: map[proc]bool{}}
 	t.Cleanup(k.close)
 	k.check(os.Chmod(dir, 0o755))
 	k.check(os.Mkdir(k.d(), 0o777))
