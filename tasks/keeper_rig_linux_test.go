@@ -40,7 +40,10 @@ func init() {
 func taintedRole([]string) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGUSR1, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGCHLD, syscall.SIGPIPE)
 	runtime.LockOSThread()
-	all := unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
 		return 90
 	}
