@@ -54,8 +54,7 @@ $(LINT):
 cross: ## every system that hob claims to build on
 	@for os in linux/arm64 linux/386 darwin/arm64 freebsd/amd64 openbsd/amd64 windows/amd64; do \
 	  echo "build $$os"; \
-	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go build -o /dev/null ./cmd/hob || exit 1; \
-	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go vet ./... || exit 1; \
+	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go build ./... || exit 1; \
 	done
 
 clean:
