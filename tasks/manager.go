@@ -198,7 +198,7 @@ func (m *Manager) over(s Selection) bool {
 		return false
 	}
 	for _, task := range s.Tasks {
-		if !Derive(m.look(s.Run.Task(task))).State.Settled() {
+		if !Derive(m.look(s.Run.Task(task))).Over() {
 			return false
 		}
 	}

@@ -124,7 +124,7 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Err = seen.Trouble
 	case seen.Task == nil:
 		out.Did = "was never started"
-	case d.State.Settled() && (seen.Keeper == nil || seen.KeeperV.Verdict != identity.Owned):
+	case d.Over() && (seen.Keeper == nil || seen.KeeperV.Verdict != identity.Owned):
 		m.tidy(ctx, r, t, seen, d, o, &out)
 	default:
 		m.runStop(ctx, r, t, seen, o, &out)

@@ -72,7 +72,7 @@ const (
 
 // decideReap is the reaper's rule. A task is never stopped for being old.
 func decideReap(l Lifetime, owner identity.Verdict, claim State, d Derived) reaping {
-	over := d.State.Settled()
+	over := d.Over()
 	switch {
 	case d.State == Unverified && claim != Unverified:
 		return reapLeave
@@ -126,7 +126,7 @@ func (m *Manager) correct(r *RunDir, t *TaskDir, did string) (string, error) {
 	defer unlock()
 	seen := m.look(t)
 	d := Derive(seen)
-	if seen.Trouble != nil || !d.State.Settled() || seen.KeeperV.Verdict == identity.Owned {
+	if seen.Trouble != nil || !d.Over() || seen.KeeperV.Verdict == identity.Owned {
 		return "", seen.Trouble
 	}
 	task := *seen.Task

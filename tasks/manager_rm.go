@@ -140,9 +140,9 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 
 func mayForget(n Name, d Derived, forget bool) error {
 	switch {
-	case d.State.Settled():
+	case d.Over():
 		return nil
-	case d.State.Lives():
+	case d.Tended, d.State.Lives():
 		return &Problem{Msg: n.String() + " is " + string(d.State), Tip: "hob down " + n.Run}
 	case d.State == Survivors:
 		return &Problem{Kind: ErrSurvivors, Msg: n.String() + ": " + d.Note, Tip: "hob sweep " + n.String()}

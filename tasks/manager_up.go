@@ -181,21 +181,21 @@ func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, live
 		t := &upTask{Task: rt, dir: u.dir.Task(rt.Name), act: start, mark: newMilestones()}
 		if lives {
 			t.was = have[rt.Name]
-			t.act = chooseAction(t.was.State, slices.ContainsFunc(u.o.Tasks, rt.Named))
+			t.act = chooseAction(t.was, slices.ContainsFunc(u.o.Tasks, rt.Named))
 		}
 		u.tasks = append(u.tasks, t)
 	}
 }
 
-func chooseAction(s State, named bool) action {
+func chooseAction(d Derived, named bool) action {
 	switch {
-	case s == "":
+	case d.State == "":
 		return start
-	case s == Stopping: // or its stop was cut: it is waited for, or finished
+	case d.State == Stopping: // or its stop was cut: it is waited for, or finished
 		return settle
-	case s.Lives(), s == Completed && !named:
+	case d.State.Lives(), d.State == Completed && !named:
 		return leave
-	case s.Settled():
+	case d.Over():
 		return start
 	}
 	return settle

@@ -117,9 +117,12 @@ func TestChooseAction(t *testing.T) {
 		{Lost, false, settle}, {Survivors, false, settle}, {Unverified, false, settle},
 	}
 	for _, tt := range tests {
-		if got := chooseAction(tt.state, tt.named); got != tt.want {
+		if got := chooseAction(Derived{State: tt.state}, tt.named); got != tt.want {
 			t.Errorf("%q, named %t: got %d, want %d", tt.state, tt.named, got, tt.want)
 		}
+	}
+	if got := chooseAction(Derived{State: Failed, Tended: true}, false); got != settle {
+		t.Errorf("failed, and its keeper still at work: got %d, want it settled first", got)
 	}
 }
 

@@ -31,7 +31,12 @@ type Derived struct {
 	State   State
 	Note    string
 	Answers bool // its readiness holds; a job that does is up, not ready, for it offers nothing
+	Tended  bool // the command has ended, and the keeper still sees to what it left behind
 }
+
+// Over reports whether the task has ended, with nothing of it left, nothing
+// unknown about it, and nobody at work on it.
+func (d Derived) Over() bool { return d.State.Settled() && !d.Tended }
 
 // Derive decides what state a task is in. It is pure: the record's own word is
 // one claim among others, and the processes outrank it.
@@ -132,6 +137,7 @@ func deriveUp(s Seen) Derived {
 	case keeper && s.Exit != nil:
 		d := fromExit(s)
 		if !s.Keeper.Empty {
+			d.Tended = true
 			d.Note = strings.TrimPrefix(d.Note+"; its keeper sees to what it left behind", "; ")
 		}
 		return d
