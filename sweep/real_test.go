@@ -22,7 +22,7 @@ const patience = 30 * time.Second
 
 // real is a task of real processes under a test keeper.
 type real struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	h      identity.Host
 	keeper *exec.Cmd
@@ -38,7 +38,7 @@ type real struct {
 }
 
 // startReal starts a command under a keeper.
-func startReal(t *testing.T, kind sweep.Kind, args ...string) *real {
+func startReal(t testing.TB, kind sweep.Kind, args ...string) *real {
 	t.Helper()
 	h, err := identity.Local()
 	if err != nil {
@@ -74,7 +74,7 @@ func startReal(t *testing.T, kind sweep.Kind, args ...string) *real {
 }
 
 // startHelper starts a helper role as the command.
-func startHelper(t *testing.T, kind sweep.Kind, role string, args ...string) *real {
+func startHelper(t testing.TB, kind sweep.Kind, role string, args ...string) *real {
 	t.Helper()
 	script := fmt.Sprintf("%s=%s exec %s %s", helperEnv, role, os.Args[0], strings.Join(args, " "))
 	return startReal(t, kind, "sh", "-c", script)

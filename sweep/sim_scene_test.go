@@ -205,7 +205,7 @@ func (s *scene) nestedTmux(p *sim.Process) {
 	}
 	inside := append(slices.Clone(simEnv), fmt.Sprintf("TMUX=/tmp/x/default,%d,0", server.PID()))
 	pane := server.Fork(sim.Proc{Setsid: true, TTY: 20 + s.src.Intn(3), Args: []string{"-bash"}, Env: inside})
-	if pane != nil && s.o.Chaos.RowFails == 0 && s.src.Intn(2) == 1 {
+	if pane != nil && s.src.Intn(2) == 1 {
 		pane.Fork(sim.Proc{Do: []sim.Behaviour{sim.Daemon(time.Millisecond, sim.Proc{Args: []string{"/usr/bin/work"}})}})
 	}
 }

@@ -48,6 +48,7 @@ func (s *stopper) promote(ctx context.Context) error {
 			return err
 		}
 	}
+	s.rounds() // what is below them
 	return nil
 }
 

@@ -142,14 +142,15 @@ func (tr *tree) children(ctx context.Context, n *node) []*node {
 		return nil
 	}
 	var kids []*node
+	var found []candidate
 	for _, pid := range pids {
 		if kid := tr.live[pid]; kid != nil && kid.living() {
 			kids = append(kids, kid)
-		} else if kid := tr.discover(pid, n); kid != nil {
-			kids = append(kids, kid)
+		} else if c, ok := tr.candidate(pid, n); ok {
+			found = append(found, c)
 		}
 	}
-	return kids
+	return append(kids, tr.takeIn(n, found)...)
 }
 
 // list asks the host for the children of a process, or finds them in the
@@ -205,28 +206,52 @@ func newListing(t *identity.Table, err error) *listing {
 	return l
 }
 
-// discover pins pid and takes it in if it is a child of parent: pinned, its
-// parent read under the pin, and the parent still alive after that, so that
-// neither number can have been another process's in between.
-func (tr *tree) discover(pid int, parent *node) *node {
+// candidate is a process that was pinned and whose row was read under the pin.
+type candidate struct {
+	pin identity.Handle
+	row identity.Process
+}
+
+// candidate pins a listed child and reads its parent under the pin.
+func (tr *tree) candidate(pid int, parent *node) (candidate, bool) {
 	if pid <= 1 || pid == tr.keeperPID() {
-		return nil
+		return candidate{}, false
 	}
 	pin, row, err := tr.pinLiving(pid)
 	if err != nil {
 		// What it leaves behind is the keeper's now, whose children we have listed.
 		tr.moved = tr.moved || !errors.Is(err, errCorpse) && tr.blind[pid] == "" && tr.matters(parent)
-		return nil
+		return candidate{}, false
 	}
-	if row.PPID != parent.Ref.PID || parent.pin.Verify().Verdict != identity.Owned {
+	if row.PPID != parent.Ref.PID {
 		tr.moved = true // reparented while we looked: the next round finds it where it is now
-		pin.Close()
+		_ = pin.Close()
+		return candidate{}, false
+	}
+	return candidate{pin, row}, true
+}
+
+// takeIn makes members of a parent's children. Each was pinned and named the
+// parent under its pin; that the parent is still alive after that proves that
+// neither number was another process's in between.
+func (tr *tree) takeIn(parent *node, found []candidate) []*node {
+	if len(found) == 0 {
 		return nil
 	}
 	if parent != tr.keeper {
-		tr.reread(parent) // it may have become a boundary before it forked this one
+		tr.reread(parent) // it may have become a boundary before it forked these
 	}
-	return tr.take(pin, row, parent, tr.chainEvidence(parent, pid))
+	alive := parent.pin.Verify().Verdict == identity.Owned
+	var kids []*node
+	for _, c := range found {
+		if !alive {
+			tr.moved = true
+			_ = c.pin.Close()
+			continue
+		}
+		kids = append(kids, tr.take(c.pin, c.row, parent, tr.chainEvidence(parent, c.row.PID)))
+	}
+	return kids
 }
 
 // matters reports whether what is below a process may be ours to end.

@@ -1,0 +1,110 @@
+package sweep_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/sweep"
+)
+
+// BenchmarkStop stops a tree of 200 processes that end on TERM, against one
+// `kill -TERM` with all their numbers, which verifies nothing and reports nothing.
+// Both end when the keeper has reaped the last of them.
+func BenchmarkStop(b *testing.B) {
+	var stops, kills time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		hob := wideTree(b)
+		hob.target.Stop.Grace = 0
+		b.StartTimer()
+		began := time.Now()
+		r := hob.stop(sweep.Capture{}, sweep.Options{})
+		stops += time.Since(began)
+		b.StopTimer()
+		if r.Verdict != sweep.Clean || len(r.Members) != 201 {
+			b.Fatal(hob.story(r))
+		}
+		hob.clean()
+		bare := wideTree(b)
+		kills += bare.bareKill()
+		bare.clean()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(stops)/float64(kills), "x-bare-kill")
+	b.ReportMetric(float64(kills.Milliseconds())/float64(b.N), "ms-bare-kill")
+}
+
+func wideTree(b *testing.B) *real {
+	k := startHelper(b, sweep.Server, "wide", "200")
+	k.ref("wide")
+	return k
+}
+
+// bareKill is what a script does: the numbers, kill, and wait for the end.
+func (k *real) bareKill() time.Duration {
+	keeper, err := k.h.Open(k.keeper.Process.Pid)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer keeper.Close()
+	began := time.Now()
+	args := []string{"-TERM"}
+	for _, pid := range k.descendants(k.keeper.Process.Pid) {
+		args = append(args, strconv.Itoa(pid))
+	}
+	if err := exec.Command("kill", args...).Run(); err != nil {
+		k.t.Fatal(err)
+	}
+	_ = k.h.Wait(context.Background(), []identity.Handle{keeper}, time.Now().Add(patience))
+	return time.Since(began)
+}
+
+// BenchmarkSweep is the look at the whole host after a stop, against one
+// snapshot of the process table with the same fields.
+func BenchmarkSweep(b *testing.B) {
+	k := startHelper(b, sweep.Server, "idle", "main")
+	k.ref("main")
+	prev := k.observe(sweep.Capture{})
+	k.kill("command", "keeper")
+	want := identity.WantArgs | identity.WantUser | identity.WantEnviron | identity.WantStarted
+	var sweeps, snapshots time.Duration
+	rows := 0
+	for b.Loop() {
+		began := time.Now()
+		if _, err := sweep.Sweep(context.Background(), k.h, k.target, prev, k, false, sweep.Options{}); err != nil {
+			b.Fatal(err)
+		}
+		sweeps += time.Since(began)
+		began = time.Now()
+		table, err := k.h.Snapshot(context.Background(), want)
+		if err != nil {
+			b.Fatal(err)
+		}
+		snapshots += time.Since(began)
+		rows = len(table.Procs)
+	}
+	b.ReportMetric(float64(sweeps)/float64(snapshots), "x-snapshot")
+	b.ReportMetric(float64(rows), "processes")
+}
+
+// BenchmarkObserve is a round of the rolling capture of 20 processes at rest.
+func BenchmarkObserve(b *testing.B) {
+	k := startHelper(b, sweep.Server, "wide", "19")
+	k.ref("wide")
+	k.until("the tree to stand", func() bool { return len(k.descendants(k.keeper.Process.Pid)) == 20 })
+	c := k.observe(sweep.Capture{})
+	if len(c.Members) != 20 {
+		b.Fatal(fmt.Sprint(len(c.Members), " members"))
+	}
+	for b.Loop() {
+		var changed bool
+		if c, changed, _ = sweep.Observe(context.Background(), k.h, k.target, c); changed {
+			b.Fatal("a tree at rest changes nothing")
+		}
+	}
+}
