@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/sweep"
+)
+
+// races are servers whose children race with the stop, by the name of the file
+// in which they count those that are born.
+var races = map[string]string{
+	"respawner": "respawner", "burst": "burst", "chain20": "chain, 20", "chain1": "chain, 1",
+	"setsid-chain20": "setsid-chain, 20", "setsid-chain1": "setsid-chain, 1",
+}
+
+// racer is the program that they are.
+var racer = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(hobs.dir, "races")
+	out, err := exec.Command("gcc", "-O1", "-Wall", "-o", path, "testdata/races.c").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+func openRaces(t *testing.T) *kitchen {
+	t.Helper()
+	path, err := racer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := open(t)
+	var b strings.Builder
+	b.WriteString("name: m\nservers:\n")
+	for name, args := range races {
+		fmt.Fprintf(&b, "  %s:\n    command: [%s, @D, %s]\n", name, path, args)
+		b.WriteString("    ready: {log: ready, timeout: 1m}\n    stop: {grace: 200ms, term_grace: 100ms}\n")
+	}
+	k.recipe(b.String())
+	return k
+}
+
+// born is how many processes of a race have been born.
+func (k *kitchen) born(race string) uint64 {
+	k.t.Helper()
+	data, err := os.ReadFile(filepath.Join(k.d(), race))
+	k.check(err)
+	return binary.NativeEndian.Uint64(data)
+}
+
+// still checks that no process is born any more, and none lives.
+func (k *kitchen) still() {
+	k.t.Helper()
+	before := map[string]uint64{}
+	for race := range races {
+		before[race] = k.born(race)
+	}
+	time.Sleep(100 * time.Millisecond) // five generations of the slowest
+	for race, n := range before {
+		if now := k.born(race); now != n {
+			k.t.Errorf("%s goes on: %d were born after the stop", race, now-n)
+		}
+	}
+	for _, p := range k.marked() {
+		k.t.Errorf("alive: %s", line(p))
+	}
+}
+
+// TestRaces stops each race ten times.
+func TestRaces(t *testing.T) {
+	for _, half := range []string{"one", "other"} {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			k := openRaces(t)
+			for range 5 {
+				k.must("up")
+				for _, rep := range k.reports(k.must("down", "--json", "m")) {
+					if rep.Verdict != sweep.Clean || len(rep.Lookalikes) > 0 {
+						t.Errorf("%s: %s, look-alikes %v, %v", rep.Task, rep.Verdict, rep.Lookalikes, rep.Host.Notes)
+					}
+				}
+				k.still()
+			}
+		})
+	}
+}
+
+// TestRacesWithoutAKeeper kills the keepers first. Then there is no subreaper that
+// holds the chains together, and a link lives shorter than a look at the host
+// takes: what hob can still prove, it ends, and the report says why there may be more.
+func TestRacesWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	k := openRaces(t)
+	k.must("up")
+	for race := range races {
+		rec, err := k.task("m/" + race).ReadKeeper()
+		k.check(err)
+		k.signal(rec.Keeper, syscall.SIGKILL)
+	}
+	k.must("down", "m")
+	for race := range races {
+		rep, ok := k.report("m/" + race)
+		if !ok || !strings.Contains(strings.Join(rep.Host.Notes, " "), "ended by another hand") {
+			t.Errorf("%s: the report does not say that the keeper was killed: %v", race, rep.Host.Notes)
+		}
+		before := k.born(race)
+		time.Sleep(100 * time.Millisecond)
+		goesOn := k.born(race) != before
+		t.Logf("%s: goes on %t, look-alikes named: %d", race, goesOn, len(rep.Lookalikes))
+		if goesOn && !strings.Contains(race, "chain") {
+			t.Errorf("%s goes on", race)
+		}
+		k.endRace(race)
+	}
+	k.until("all to end", func() bool { return len(k.marked()) == 0 })
+}
+
+// endRace has a race end itself.
+func (k *kitchen) endRace(race string) {
+	k.t.Helper()
+	f, err := os.OpenFile(filepath.Join(k.d(), race), os.O_WRONLY, 0)
+	k.check(err)
+	defer f.Close()
+	_, err = f.Write(binary.NativeEndian.AppendUint64(nil, 1<<62))
+	k.check(err)
+}
