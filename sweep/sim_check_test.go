@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"hob/identity"
 	"hob/identity/sim"
 	"hob/sweep"
 )
@@ -33,23 +34,33 @@ func (s *scene) checkSignals(bad bad) {
 	for _, d := range s.w.Ledger().Strays(simTask) {
 		bad("a stranger was signalled: %v", d)
 	}
+	asked := map[*sim.Process]int{}
 	for _, d := range s.w.Ledger().Deliveries {
+		if s.barred {
+			bad("nothing can be verified, and yet: %v", d)
+		}
+		if d.Sig != syscall.SIGKILL && d.Sig != syscall.SIGCONT && !d.Denied {
+			if asked[d.To]++; asked[d.To] > 1 && !s.full {
+				bad("asked twice: %v", d)
+			}
+		}
 		if d.To == s.keeper && d.Below > 0 && d.Sig != syscall.SIGCONT {
 			bad("the keeper was signalled before its tree was empty: %v", d)
 		}
 	}
 }
 
-// checkSaves: the capture is on disk before the first signal of each invocation,
-// whoever is asked to end was in it, and it only grows.
+// checkSaves: a capture is on disk before the first signal of each invocation
+// (its own, or an earlier stop's that has the process already), whoever is asked
+// to end was in it, and it only grows.
 func (s *scene) checkSaves(bad bad) {
 	l := s.w.Ledger()
 	for _, d := range l.Deliveries {
 		first, held := false, d.To == s.keeper || d.Sig == syscall.SIGKILL || d.Sig == syscall.SIGCONT
 		for _, sv := range l.Saves {
 			if sv.Step < d.Step {
-				first = first || sv.Turn == d.Turn
-				held = held || slices.Contains(sv.Serials, d.To.Serial())
+				in := slices.Contains(sv.Serials, d.To.Serial())
+				first, held = first || in || sv.Turn == d.Turn, held || in
 			}
 		}
 		if !first {
@@ -188,7 +199,11 @@ func (s *scene) checkLiving(bad bad) {
 // excused are the limits that hob states: what was never captured, left the tree
 // without a keeper above it that could inherit it, and shows no evidence.
 // So is what a process that is left alone forked while the report was made.
+// Hob's own work below the task is nobody's business.
 func (s *scene) excused(p *sim.Process) bool {
+	if slices.ContainsFunc(s.target.Spared, func(r identity.Ref) bool { return s.w.Truth(r) == p }) {
+		return true
+	}
 	late := s.ended.Sub(p.Born()) < settled
 	for q := p.Forker(); late && q != nil && q != s.keeper; q = q.Forker() {
 		if s.leftAlone(q) || !q.Alive() && s.ended.Sub(q.Died()) < settled && !s.signalled(q) {

@@ -39,9 +39,11 @@ type scene struct {
 	disk      sweep.Capture
 	saved     map[uint64]bool // by true identity: whoever was on disk
 	stopped   [][]uint64      // what each capture of a stop held
+	full      bool            // the disk has refused a capture
 	echild    bool            // the keeper has said so, on disk
 	forced    bool            // the keeper is gone, and something of the tree may have outlived it
 	forgetful bool            // a planted fault: the first capture of an invocation does not reach the disk
+	barred    bool            // nothing can be verified: nobody may be signalled
 	hasty     bool            // whoever calls may lose patience
 	opaque    bool            // a row of the tree cannot be read
 
@@ -72,10 +74,10 @@ func newScene(src sim.Source) *scene {
 	switch src.Intn(30) {
 	case 29:
 		s.w.Dark(true)
-		s.opaque = true
+		s.opaque, s.barred = true, true
 	case 28:
-		s.w.Enter("4026532000", "")
-		s.opaque = true
+		s.w.Enter("4026532000", "") // elsewhere than on Linux there are none
+		s.opaque, s.barred = true, s.o.OS == ""
 	case 27:
 		s.w.Enter("", "4026532001")
 		s.opaque = true
@@ -181,7 +183,11 @@ func (s *scene) child(p *sim.Process) {
 		return
 	}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	switch s.src.Intn(10) {
+	switch s.src.Intn(12) {
+	case 11:
+		s.ownHob(p)
+	case 10:
+		s.otherKeeper(p)
 	case 9:
 		s.nestedTmux(p)
 	case 8:
@@ -194,6 +200,23 @@ func (s *scene) child(p *sim.Process) {
 		p.Fork(sim.Proc{Do: []sim.Behaviour{sim.Fan(1+s.src.Intn(6), ms(s.src.Intn(3)), s.shape())}})
 	default:
 		p.Fork(s.shape())
+	}
+}
+
+// ownHob is a hob that works below the task and is on the list of those that are
+// never signalled.
+func (s *scene) ownHob(p *sim.Process) {
+	hob := p.Fork(sim.Proc{Args: []string{"/usr/bin/hob", "attach"}, Spared: true, Ignore: []syscall.Signal{syscall.SIGHUP}})
+	if hob != nil {
+		s.target.Spared = append(s.target.Spared, hob.Ref())
+	}
+}
+
+// otherKeeper is the keeper of another hob, started in the task.
+func (s *scene) otherKeeper(p *sim.Process) {
+	keeper := s.w.Keeper(p, 30+s.src.Intn(3), sim.Proc{Args: keeperArgs("web"), Spared: true})
+	if keeper != nil {
+		keeper.Fork(sim.Proc{Args: []string{"/usr/bin/web"}, Setsid: true})
 	}
 }
 
@@ -267,7 +290,9 @@ func (s *scene) temper(deep int) []sim.Behaviour {
 // outsider is a process that is none of hob's business, and often looks as if it were.
 func (s *scene) outsider(*sim.World, sim.Source) sim.Proc {
 	d := sim.Proc{Args: []string{"/usr/bin/stranger"}, Setsid: s.src.Intn(2) == 1, User: sim.Pick(s.src, s.o.UID, 0, 1000, 4321)}
-	switch s.src.Intn(5) {
+	switch s.src.Intn(6) {
+	case 5:
+		d.Do = []sim.Behaviour{sim.Fan(2, 0, sim.Proc{})}
 	case 4:
 		d.Threads = 2
 	case 3:
@@ -295,6 +320,7 @@ func (s *scene) SaveCapture(c sweep.Capture) error {
 	}
 	s.w.Saved(refs)
 	if s.o.Chaos.LookFails > 0 && s.src.Intn(20) == 19 {
+		s.full = true
 		return errDisk
 	}
 	s.keep(c)

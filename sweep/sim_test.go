@@ -185,6 +185,10 @@ func (s *scene) force() {
 			s.w.Pass(time.Millisecond)
 		}
 		s.w.Hangup(innerTTY)
+		s.w.NextNumber(s.keeper.PID())
+		if s.src.Intn(3) == 2 {
+			s.child(s.anyOfTree())
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func (h host) Children(pid int) ([]int, error) {
 	var pids []int
 	for i := 0; i < len(p.kids); i++ {
 		pids = append(pids, p.kids[i].pid)
-		w.stir(w.o.Chaos.Density / 4)
+		w.stir(w.o.Chaos.Density)
 	}
 	slices.Sort(pids)
 	return slices.Compact(pids), nil

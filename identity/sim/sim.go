@@ -152,6 +152,9 @@ func (w *World) CallFrom(p *Process) { w.caller = p }
 // Now is the time of the simulated host.
 func (w *World) Now() time.Time { return w.booted.Add(w.now) }
 
+// NextNumber makes the number the first that is looked at for the next process.
+func (w *World) NextNumber(n int) { w.next = n }
+
 // Find is the process that has the number now, zombies included, or nil.
 func (w *World) Find(pid int) *Process { return w.byPID[pid] }
 
