@@ -55,6 +55,7 @@
 //	id            128 random bits, in HOB_RUN_ID of all that it starts
 //	lifetime      contained or detached
 //	owner         ref of the hob that a contained run belongs to
+//	starter       ref of the hob that last brought it up; while that lives the run does
 //	recipe        path or gallery name of the recipe
 //	dir           folder of the recipe
 //	resolved      the recipe as resolved, environment values left out

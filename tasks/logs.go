@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"hob/identity"
 )
 
 // LogOptions of Logs.
@@ -93,7 +95,7 @@ func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
 	var end <-chan struct{}
 	for {
 		seen := l.m.look(l.dir)
-		over := seen.Trouble != nil || !Derive(seen).State.Lives()
+		over := seen.Trouble != nil || !Derive(seen).State.Lives() && !stillWrites(seen)
 		if err := l.more(); err != nil {
 			return err
 		}
@@ -111,6 +113,13 @@ func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
 			return errors.Join(l.flush(), context.Cause(ctx))
 		}
 	}
+}
+
+// stillWrites reports whether the keeper may have output to write that the
+// command left in its terminal: it reads that to its end before it says that
+// the tree is empty.
+func stillWrites(s Seen) bool {
+	return s.KeeperV.Verdict == identity.Owned && !s.Keeper.Empty
 }
 
 // all copies the kept logs, the oldest first, or the last lines of them, and

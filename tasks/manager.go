@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,28 @@ type Outcome struct {
 	URL    string
 	Report *sweep.Report // of a stop or a sweep
 	Err    error
+}
+
+// unsettled says why nothing may be started over the task.
+func (o Outcome) unsettled() error {
+	switch {
+	case o.Err != nil || o.State.Settled():
+		return o.Err
+	case o.State == Survivors:
+		return &Problem{Kind: ErrSurvivors, Msg: "survivors remain"}
+	}
+	return unverified("", "it is %s", o.State)
+}
+
+// self is the Ref of this hob.
+func (m *Manager) self() (*identity.Ref, error) {
+	h, err := m.Host.Open(os.Getpid())
+	if err != nil {
+		return nil, fmt.Errorf("look at hob itself: %w", err)
+	}
+	defer h.Close()
+	ref := h.Ref()
+	return &ref, nil
 }
 
 // Selection is what of a run a verb is about.

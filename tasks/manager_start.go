@@ -54,7 +54,8 @@ func (u *upRun) start(ctx context.Context, t *upTask) error {
 }
 
 // clear makes sure that nothing of an earlier start is left. It is false when
-// somebody else has started the task meanwhile.
+// somebody else has started the task meanwhile: it lives, or it had the time to
+// end since this up looked.
 func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	seen := u.look(t.dir)
 	if seen.Trouble != nil {
@@ -63,12 +64,11 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	if seen.Task == nil {
 		return true, nil
 	}
-	if s := Derive(seen).State; s.Lives() && s != Stopping {
+	if s := Derive(seen).State; s.Lives() && s != Stopping || !seen.started().Equal(t.began) {
 		return false, nil
 	}
-	o := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"})
-	if o.Err != nil {
-		return false, fmt.Errorf("%s was not started over what is left of it: %w", t.Name, o.Err)
+	if err := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"}).unsettled(); err != nil {
+		return false, &Problem{Err: fmt.Errorf("%s was not started over what is left of it: %w", t.Name, err), Tip: "hob sweep " + u.dir.Name}
 	}
 	return true, t.dir.forget("keeper.json", "exit.json", "stop.json", "capture.json")
 }

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"hob/identity"
 	"hob/recipes"
@@ -46,11 +48,12 @@ type upRun struct {
 // upTask is one task of it.
 type upTask struct {
 	recipes.Task
-	dir  *TaskDir
-	was  Derived // before this up
-	act  action
-	port int
-	mark milestones
+	dir   *TaskDir
+	was   Derived   // before this up
+	began time.Time // when it was started before this up
+	act   action
+	port  int
+	mark  milestones
 }
 
 // action is what `up` does with one task.
@@ -117,8 +120,8 @@ func (u *upRun) plan(ctx context.Context) error {
 	if trouble(err) != nil {
 		return err
 	}
-	have := u.lookAll()
-	d, err := decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have)
+	have, began := u.lookAll()
+	d, err := decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have, u.starting())
 	if err != nil {
 		return err
 	}
@@ -130,21 +133,31 @@ func (u *upRun) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	u.chooseTasks(wanted, have, d == runLives)
+	u.chooseTasks(wanted, have, began, d == runLives)
 	return nil
 }
 
-// lookAll is the state of every task that the run's folder knows.
-func (u *upRun) lookAll() map[string]Derived {
-	have := map[string]Derived{}
+// starting reports whether another hob is bringing the run up: it lives then,
+// although perhaps no task of it does yet.
+func (u *upRun) starting() bool {
+	s := u.run.Starter
+	return s != nil && s.PID != os.Getpid() && u.finding(s).Verdict == identity.Owned
+}
+
+// lookAll is the state of every task that the run's folder knows, and when it
+// was last started.
+func (u *upRun) lookAll() (map[string]Derived, map[string]time.Time) {
+	have, began := map[string]Derived{}, map[string]time.Time{}
 	names, err := u.taskNames(u.dir)
 	if err != nil {
 		have[""] = Derived{State: Unverified, Note: err.Error()}
 	}
 	for _, name := range names {
-		have[name] = Derive(u.look(u.dir.Task(name)))
+		seen := u.look(u.dir.Task(name))
+		have[name] = Derive(seen)
+		began[name] = seen.started()
 	}
-	return have
+	return have, began
 }
 
 // What `up` finds under a run's name.
@@ -157,30 +170,31 @@ const (
 )
 
 // decideUp says what stands under a run's name, or refuses.
-func decideUp(name, recorded, wanted string, have map[string]Derived) (runState, error) {
+func decideUp(name, recorded, wanted string, have map[string]Derived, starting bool) (runState, error) {
 	if len(have) == 0 && recorded == "" {
 		return runNew, nil
 	}
+	lives := starting
 	for _, d := range have {
-		if !d.State.Lives() {
-			continue
-		}
-		if recorded != wanted {
-			return runLives, usage("hob restart "+name+" takes the recipe as it is now",
-				"run %q is up, and was started from a recipe that differs", name)
-		}
-		return runLives, nil
+		lives = lives || d.State.Lives()
 	}
-	return runEnded, nil
+	switch {
+	case !lives:
+		return runEnded, nil
+	case recorded != wanted:
+		return runLives, usage("hob restart "+name+" takes the recipe as it is now",
+			"run %q is up, and was started from a recipe that differs", name)
+	}
+	return runLives, nil
 }
 
 // chooseTasks says of each wanted task what is to be done. In a run that is up a
 // job that has completed is not done again unless it is named.
-func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, lives bool) {
+func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, began map[string]time.Time, lives bool) {
 	for _, rt := range wanted {
 		t := &upTask{Task: rt, dir: u.dir.Task(rt.Name), act: start, mark: newMilestones()}
 		if lives {
-			t.was = have[rt.Name]
+			t.was, t.began = have[rt.Name], began[rt.Name]
 			t.act = chooseAction(t.was, slices.ContainsFunc(u.o.Tasks, rt.Named))
 		}
 		u.tasks = append(u.tasks, t)
@@ -214,8 +228,8 @@ func (u *upRun) settleRun(ctx context.Context, have map[string]Derived) error {
 	names, _ := u.taskNames(u.dir)
 	outs := u.stopTasks(ctx, Selection{Run: u.dir, Tasks: names, Whole: true}, StopOptions{Reason: "up"})
 	for _, o := range outs {
-		if o.Err != nil {
-			return &Problem{Err: fmt.Errorf("run %q ended and is not settled: %s: %w", u.dir.Name, o.Task, o.Err),
+		if err := o.unsettled(); err != nil {
+			return &Problem{Err: fmt.Errorf("run %q ended and is not settled: %s: %w", u.dir.Name, o.Task, err),
 				Tip: "hob sweep " + u.dir.Name + ", or another name with --name"}
 		}
 	}
@@ -280,6 +294,9 @@ func (u *upRun) fillRun() error {
 	resolved, err := json.Marshal(u.recipe)
 	if err != nil {
 		return fmt.Errorf("write down the recipe: %w", err)
+	}
+	if r.Starter, err = u.self(); err != nil {
+		return err
 	}
 	r.Resolved, r.Digest, r.HobBin, r.UpdatedAt = resolved, digest(u.recipe), u.Version, now
 	r.Tasks = nil

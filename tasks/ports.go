@@ -75,10 +75,12 @@ func (u *upRun) claims() map[int]Name {
 		if err != nil || s.Run.Name == u.dir.Name || len(run.Ports) == 0 {
 			continue
 		}
-		live := false
+		live := run.Starter != nil && u.finding(run.Starter).Verdict == identity.Owned
 		states := map[string]State{}
 		for _, task := range s.Tasks {
-			states[task] = Derive(u.look(s.Run.Task(task))).State
+			if seen := u.look(s.Run.Task(task)); seen.Task != nil || seen.Trouble != nil {
+				states[task] = Derive(seen).State
+			}
 			live = live || states[task].Lives()
 		}
 		for task, port := range run.Ports {

@@ -86,16 +86,19 @@ func TestDecideUp(t *testing.T) {
 		have      map[string]Derived
 		want      runState
 		differing bool
+		starting  bool
 	}{
-		{"nothing there", "", nil, runNew, false},
-		{"up, the same recipe", "a", map[string]Derived{"x": up, "y": ended}, runLives, false},
-		{"up, another recipe", "b", map[string]Derived{"x": up}, runLives, true},
-		{"ended, another recipe", "b", map[string]Derived{"x": ended}, runEnded, false},
-		{"lost", "a", map[string]Derived{"x": cut}, runEnded, false},
-		{"a record without tasks", "a", nil, runEnded, false},
+		{"nothing there", "", nil, runNew, false, false},
+		{"another hob is bringing it up", "a", map[string]Derived{"x": {State: Stopped}}, runLives, false, true},
+		{"another hob is bringing it up, by another recipe", "b", nil, runLives, true, true},
+		{"up, the same recipe", "a", map[string]Derived{"x": up, "y": ended}, runLives, false, false},
+		{"up, another recipe", "b", map[string]Derived{"x": up}, runLives, true, false},
+		{"ended, another recipe", "b", map[string]Derived{"x": ended}, runEnded, false, false},
+		{"lost", "a", map[string]Derived{"x": cut}, runEnded, false, false},
+		{"a record without tasks", "a", nil, runEnded, false, false},
 	}
 	for _, tt := range tests {
-		got, err := decideUp("chat", tt.recorded, "a", tt.have)
+		got, err := decideUp("chat", tt.recorded, "a", tt.have, tt.starting)
 		if got != tt.want || (err != nil) != tt.differing {
 			t.Errorf("%s: got %d, %v", tt.name, got, err)
 		}

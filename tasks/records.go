@@ -48,6 +48,7 @@ type Run struct {
 	ID        string            `json:"id"` // 128 random bits, hex: HOB_RUN_ID, the marker
 	Lifetime  Lifetime          `json:"lifetime"`
 	Owner     *identity.Ref     `json:"owner"`              // of a contained run
+	Starter   *identity.Ref     `json:"starter"`            // the hob that last brought it up; while that lives the run does
 	Recipe    string            `json:"recipe"`             // path or gallery name
 	Dir       string            `json:"dir"`                // the recipe's folder
 	Resolved  json.RawMessage   `json:"resolved"`           // the recipe as resolved, environment values left out

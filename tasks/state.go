@@ -3,6 +3,7 @@ package tasks
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"hob/identity"
 	"hob/sweep"
@@ -19,6 +20,14 @@ type Seen struct {
 	Command identity.Finding // zero when no command is recorded
 	Busy    bool             // somebody holds the task's op.lock
 	Left    Left             // what the last report left alive
+}
+
+// started is when the task was last started; zero when it never was.
+func (s Seen) started() time.Time {
+	if s.Task == nil || s.Task.StartedAt == nil {
+		return time.Time{}
+	}
+	return *s.Task.StartedAt
 }
 
 // Left counts, by their verdict now, the members of the last report that it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"hob/identity"
@@ -55,9 +54,8 @@ func (s *stopper) spared() []identity.Ref {
 	if s.server != nil {
 		refs = append(refs, *s.server)
 	}
-	if h, err := s.Host.Open(os.Getpid()); err == nil {
-		refs = append(refs, h.Ref())
-		_ = h.Close()
+	if self, err := s.self(); err == nil {
+		refs = append(refs, *self)
 	}
 	return refs
 }

@@ -34,6 +34,16 @@ func helper() {
 			fmt.Println("line", i+1)
 		}
 		os.Exit(atoi(args[1]))
+	case "count": // the bytes of each argument
+		for _, a := range args {
+			fmt.Println(len(a))
+		}
+		forever()
+	case "wait":
+		say("waiting")
+		forever()
+	case "load": // answers 503 until FILE exists
+		load(args)
 	case "serve":
 		serve(args)
 	case "fork":
@@ -137,5 +147,19 @@ func serve(args []string) {
 		until(func() bool { _, err := os.Stat(args[1]); return err == nil })
 	}
 	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	fatal("helper: %v", http.Serve(l, nil))
+}
+
+// load listens at once, as engines do, and is not well before the file exists.
+func load(args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:"+args[0])
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(args[1]); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
 	fatal("helper: %v", http.Serve(l, nil))
 }
