@@ -69,9 +69,7 @@ func runWorker(title string) error {
 		_ = c.parent.send(message{Op: opFailed, Text: err.Error()}) // who passes it on; our exit code says it too
 		return &exitError{code: 1}
 	}
-	if err := c.parent.send(message{Op: opLoaded}); err != nil {
-		return err
-	}
+	_ = c.parent.send(message{Op: opLoaded}) // the next read tells if it is gone, also to one that outlives it
 	if asked := c.answer(part); !asked && o.Outlive {
 		hold(o.OrphanLimit)
 	}
