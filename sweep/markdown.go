@@ -6,28 +6,71 @@ import (
 	"strings"
 )
 
-// Markdown writes the report for pasting into an issue: a heading, and the text
-// of the terminal in a block that nothing in it can close.
+// Markdown writes the report for pasting into an issue. What processes say of
+// themselves stands in code spans that it cannot leave.
 func (r Report) Markdown(w io.Writer) error {
-	var text strings.Builder
-	if err := r.Text(&text, TextOptions{}); err != nil {
-		return err
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n", code(r.Run+"/"+r.Task), r.Verdict)
+	fmt.Fprintf(&b, "%s, took %s, inspection %s, %s\n\n", safe(r.Reason), took(r.Took()), r.Host.Inspection, safe(r.Host.OS))
+	markdownMembers(&b, r)
+	for _, p := range r.Ports {
+		fmt.Fprintf(&b, "- port %d: %s\n", p.Port, portText(p))
 	}
-	fence := fenceFor(text.String())
-	_, err := fmt.Fprintf(w, "### `%s/%s`: %s\n\n%s, %s to %s, took %s, inspection %s\n\n%stext\n%s%s\n",
-		safe(r.Run), safe(r.Task), r.Verdict, safe(r.Reason), r.StartedAt.UTC().Format("2006-01-02 15:04:05"),
-		r.EndedAt.UTC().Format("15:04:05 UTC"), took(r.Took()), r.Host.Inspection, fence, text.String(), fence)
+	for _, l := range r.Lookalikes {
+		fmt.Fprintf(&b, "- looks alike, not touched: %d (%s), same %s: %s\n", l.PID, code(who(l.User)), strings.Join(l.Why, ", "), code(CommandLine(l.Args)))
+	}
+	for _, a := range r.Advice() {
+		fmt.Fprintf(&b, "- remains: %s\n", text(a))
+	}
+	for _, n := range r.Host.Notes {
+		fmt.Fprintf(&b, "- note: %s\n", text(n))
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
 	return err
 }
 
-// fenceFor is a run of backticks longer than any in the text.
-func fenceFor(text string) string {
-	longest, run := 2, 0
-	for _, c := range text {
-		if run++; c != '`' {
-			run = 0
-		}
-		longest = max(longest, run)
+func markdownMembers(b *strings.Builder, r Report) {
+	if len(r.Members) == 0 {
+		b.WriteString("No process was captured.\n\n")
+		return
 	}
-	return strings.Repeat("`", longest+1)
+	b.WriteString("| pid | fate | signals | memory | command |\n|---:|---|---|---:|---|\n")
+	for _, row := range forest(r.Members) {
+		m := r.Members[row.index]
+		command := code(row.branch + CommandLine(m.Args))
+		if m.Note != "" {
+			command += "<br>" + text(m.Note)
+		}
+		fmt.Fprintf(b, "| %d | %s | %s | %s | %s |\n", m.PID, fateText(m.Fate), strings.Join(m.Signals, " "), amount(m.MemoryBytes), command)
+	}
+	b.WriteString("\n")
 }
+
+// code is a code span: its fence is longer than any run of backticks inside, and
+// a "|" would end a table's cell even there.
+func code(s string) string {
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	pad := pick(len(fence) > 1, " ", "")
+	return fence + pad + strings.ReplaceAll(s, "|", `\|`) + pad + fence
+}
+
+// text is words of hob's own that may hold some of others.
+func text(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`).Replace(safe(s))
+}
+
+func portText(p PortState) string {
+	t := p.State
+	if p.PID != nil {
+		t += fmt.Sprintf(" by %d", *p.PID)
+	}
+	if p.Note != "" {
+		t += " (" + text(p.Note) + ")"
+	}
+	return t
+}
+
+func fateText(f Fate) string { return pick(f == "", "alive", string(f)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strconv"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	var list bool
+	var list, md bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "report [RUN | RUN/TASK | TASK]...",
 		Short: "show what the last stop or sweep came to",
@@ -21,6 +23,9 @@ argument: of the run that was stopped or swept last, archive included.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if count(list, md, page != "") > 1 || a.json && (md || page != "") {
+				return usage("leave all but one out", "--list, --md, --html and --json are different forms")
+			}
 			m, err := a.viewer("report")
 			if err != nil {
 				return err
@@ -33,16 +38,44 @@ argument: of the run that was stopped or swept last, archive included.`,
 				return join(a.writeJSON(onlyReports(past)), err)
 			case len(past) == 0 && err == nil:
 				return noReport(args)
+			case page != "":
+				return join(writePage(page, onlyReports(past)), err)
 			}
 			for _, p := range past {
-				err = join(err, a.reportText(p.Report))
+				if md {
+					err = join(err, p.Report.Markdown(a.out))
+				} else {
+					err = join(err, a.reportText(p.Report))
+				}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "list all reports, the newest first")
 	a.jsonFlag(cmd)
+	cmd.Flags().BoolVar(&list, "list", false, "list all reports, the newest first")
+	cmd.Flags().BoolVar(&md, "md", false, "write Markdown, for pasting into an issue")
+	cmd.Flags().StringVar(&page, "html", "", "write a page with the tree and a timeline to `FILE`")
 	return cmd
+}
+
+func count(flags ...bool) int {
+	n := 0
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
+}
+
+// writePage writes a page that only its owner can read: command lines may tell
+// more than one wants to show.
+func writePage(path string, reports []sweep.Report) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return join(sweep.HTML(f, reports), f.Close())
 }
 
 func pastReports(m *tasks.Manager, args []string, all bool) ([]tasks.PastReport, error) {

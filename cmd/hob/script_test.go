@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			"report":   waitReport,
 			"waitfile": waitFile,
 			"attached": attached,
+			"start":    startOf,
 
 			"killserver": killServer,
 		},
@@ -197,6 +198,18 @@ func pidOf(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv(args[0], strconv.Itoa(k.Command.PID))
 	}
 	ts.Setenv(args[0]+"_KEEPER", strconv.Itoa(k.Keeper.PID))
+}
+
+// start VAR PID sets VAR to the start token of a process.
+func startOf(ts *testscript.TestScript, _ bool, args []string) {
+	pid, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	h, err := identity.Local()
+	ts.Check(err)
+	p, err := h.Open(pid)
+	ts.Check(err)
+	defer p.Close()
+	ts.Setenv(args[0], string(p.Ref().Start))
 }
 
 // gone PID waits until a process has ended; lives PID wants it to be there.
