@@ -3,10 +3,44 @@ package identity
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
+
+// Children reads the children of every thread: threads own children too.
+func (l *local) Children(pid int) ([]int, error) {
+	if !l.facts.Procfs {
+		return nil, fmt.Errorf("children of pid %d: %w: %w", pid, ErrUnverifiable, errNoProcfs)
+	}
+	if !l.hasChildren {
+		return nil, fmt.Errorf("children of pid %d: %w: the kernel has no children files", pid, ErrUnsupported)
+	}
+	pids, err := untilWhole(func() ([]int, bool, error) { return childrenOnce(pid) })
+	if err != nil {
+		return nil, l.childrenError(pid, err)
+	}
+	return pids, nil
+}
+
+// errThreadsEnd: a look at all threads never was one.
+var errThreadsEnd = errors.New("its threads end faster than they can be read")
+
+// untilWhole repeats a look that lost a thread under way.
+func untilWhole(once func() (pids []int, lost bool, err error)) ([]int, error) {
+	for range 10 {
+		pids, lost, err := once()
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			slices.Sort(pids)
+			return slices.Compact(pids), nil
+		}
+	}
+	return nil, errThreadsEnd
+}
 
 // childrenOnce reads /proc/PID/task/*/children. lost reports that a thread
 // ended between the listing and the read: its children went to another thread,

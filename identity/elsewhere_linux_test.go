@@ -34,6 +34,7 @@ func init() {
 		lost := o.refs["outside"]
 		lost.Boot = lastBoot
 		expect(o, o, "another boot, seen from a container", lost, Unverifiable, "3")
+		namesOfNamespaces(o)
 	}
 	observers["procfs of another pid namespace"] = foreignProcfs
 	observers["no procfs"] = func(o *observer) {
@@ -72,6 +73,33 @@ func init() {
 		if err != nil || !slices.Equal(held.Unreadable, []int{o.refs["it"].PID}) {
 			o.Errorf("holders %+v, %v", held, err)
 		}
+		cannot := []int{o.refs["corpse"].PID} // hold a socket: no need to name them
+		if row, err := readRow("/proc/2/", 2, 0); err == nil && row.Kernel {
+			cannot = append(cannot, 2)
+		}
+		if held, err := o.Holders(bg, []uint64{1}, cannot); err != nil || len(held.Unreadable) > 0 {
+			o.Errorf("corpses and kernel threads %v: %+v, %v", cannot, held, err)
+		}
+	}
+}
+
+// namesOfNamespaces: an inode alone is recycled, so a name has the kernel's unique
+// id, or, where there is none, the start of the namespace's first process.
+func namesOfNamespaces(o *observer) {
+	fd, err := openRetry(unix.AT_FDCWD, "/proc/self/ns/pid", unix.O_RDONLY)
+	o.must("open", err)
+	defer closeFD(fd)
+	if id, err := namespaceID(fd); err == nil && !strings.HasSuffix(o.Facts().PIDNS, ":"+strconv.FormatUint(id, 10)) {
+		o.Errorf("%s, and the id is %d", o.Facts().PIDNS, id)
+	}
+	first := stored2(o, 1)
+	refuse(o, unix.SYS_IOCTL, unix.ENOTTY)
+	o.look()
+	if want := ":1@" + strings.TrimPrefix(string(first.Start), "linux:"); !strings.HasSuffix(o.Facts().PIDNS, want) {
+		o.Errorf("%s, and the first process is %+v", o.Facts().PIDNS, first)
+	}
+	if again := stored2(o, 1); again.UID == nil || *again.UID != 0 {
+		o.Errorf("without PIDFD_GET_INFO: %+v", again)
 	}
 }
 
@@ -284,8 +312,15 @@ func hidepidStage2(o *observer) {
 func TestOtherUser(t *testing.T) {
 	needRoot(t)
 	s := start(t, exec.Command("sleep", "600"))
+	corpse := exec.Command("true")
+	if err := corpse.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a corpse", func() bool { return !lives(corpse.Process.Pid) })
+	host := localHost(t)
 	attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	observe(t, "other user", map[string]Ref{"it": refOf(t, localHost(t), s.pid)}, attr)
+	observe(t, "other user", map[string]Ref{"it": refOf(t, host, s.pid), "corpse": refOf(t, host, corpse.Process.Pid)}, attr)
+	_ = corpse.Wait()
 	if !lives(s.pid) {
 		t.Error("it is dead")
 	}

@@ -205,10 +205,7 @@ func offence(obj types.Object, room, where string, test bool) string {
 			return name
 		}
 	case *types.Const:
-		if numbers.MatchString(obj.Name()) && room != "identity" {
-			return obj.Name()
-		}
-		if numbers.MatchString(obj.Name()) && !test {
+		if allowed := room == "identity" && test; numbers.MatchString(obj.Name()) && !allowed {
 			return obj.Name()
 		}
 	}

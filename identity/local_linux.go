@@ -228,27 +228,6 @@ func procOptions() (hidepid string, gid int) {
 	return hidepid, gid
 }
 
-// Children reads the children of every thread: threads own children too.
-func (l *local) Children(pid int) ([]int, error) {
-	if !l.facts.Procfs {
-		return nil, fmt.Errorf("children of pid %d: %w: %w", pid, ErrUnverifiable, errNoProcfs)
-	}
-	if !l.hasChildren {
-		return nil, fmt.Errorf("children of pid %d: %w: the kernel has no children files", pid, ErrUnsupported)
-	}
-	for range 10 {
-		pids, lost, err := childrenOnce(pid)
-		if err != nil {
-			return nil, l.childrenError(pid, err)
-		}
-		if !lost {
-			slices.Sort(pids)
-			return slices.Compact(pids), nil
-		}
-	}
-	return nil, fmt.Errorf("children of pid %d: %w: its threads end faster than they can be read", pid, ErrUnverifiable)
-}
-
 // Wait blocks until one of the processes has exited.
 func (l *local) Wait(ctx context.Context, hs []Handle, deadline time.Time) error {
 	return wait(ctx, hs, deadline)

@@ -130,6 +130,37 @@ func sidOf(t *testing.T, pid int) int {
 	return sid
 }
 
+// TestRowIsOfOneProcess: a number that changed hands while its files were read
+// gives no row.
+func TestRowIsOfOneProcess(t *testing.T) {
+	dir, err := openRetry(unix.AT_FDCWD, "/proc", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFD(dir)
+	s := scan{dir: dir}
+	us := refOf(t, localHost(t), os.Getpid())
+	for what, c := range map[string]struct {
+		row  Process
+		want bool
+	}{
+		"the same":    {Process{PID: us.PID, Start: us.Start}, true},
+		"another now": {Process{PID: us.PID, Start: "linux:1"}, false},
+		"gone":        {Process{PID: 1 << 22, Start: "linux:1"}, false},
+	} {
+		if got := s.settle(&c.row); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+// TestLineOfAnother: a folder that shows another pid's line shows no row.
+func TestLineOfAnother(t *testing.T) {
+	if row, err := readRow("/proc/self/", os.Getpid()+1, 0); !errors.Is(err, errMalformed) {
+		t.Errorf("%+v, %v", row, err)
+	}
+}
+
 // TestSnapshotStops with its context.
 func TestSnapshotStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -207,6 +238,26 @@ func TestChildrenOfTheEnded(t *testing.T) {
 		if kids, err := host.Children(pid); err == nil || kids != nil {
 			t.Errorf("children of %d: %v, %v", pid, kids, err)
 		}
+	}
+}
+
+// TestChildrenAreWholeOrNone: when a thread ends under the look its children are
+// another thread's, which may have been read already.
+func TestChildrenAreWholeOrNone(t *testing.T) {
+	looks := 0
+	kids, err := untilWhole(func() ([]int, bool, error) {
+		looks++
+		return []int{9, looks, 9}, looks < 3, nil
+	})
+	if err != nil || !slices.Equal(kids, []int{3, 9}) {
+		t.Errorf("%v, %v", kids, err)
+	}
+	if kids, err := untilWhole(func() ([]int, bool, error) { return []int{1}, true, nil }); !errors.Is(err, errThreadsEnd) || kids != nil {
+		t.Errorf("never whole: %v, %v", kids, err)
+	}
+	bare := &local{facts: Facts{Procfs: true}}
+	if kids, err := bare.Children(os.Getpid()); !errors.Is(err, ErrUnsupported) || kids != nil {
+		t.Errorf("a kernel without children files: %v, %v", kids, err)
 	}
 }
 
