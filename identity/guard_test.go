@@ -49,6 +49,10 @@ var mayIn = map[string][]string{
 	"linuxKernel.bareError": {"golang.org/x/sys/unix.Kill"},
 }
 
+// baselines are what benchmarks compare hob with: kill(1) on the numbers of a tree
+// that they have started themselves.
+var baselines = map[string]bool{"real.bareKill": true}
+
 // TestNothingElseSignals holds all of hob, its tests too, to signalling through
 // package identity alone.
 func TestNothingElseSignals(t *testing.T) {
@@ -175,7 +179,9 @@ func offencesIn(fset *token.FileSet, f *ast.File, info *types.Info) (out []strin
 		case *ast.Ident:
 			what = offence(info.Uses[n], room, where, test)
 		case *ast.CallExpr:
-			what = killer(n, info)
+			if what = killer(n, info); test && baselines[where] {
+				what = ""
+			}
 		}
 		if what != "" {
 			out = append(out, fmt.Sprintf("%s: %s: only package identity signals, through a verified Handle", fset.Position(n.Pos()), what))
