@@ -3,173 +3,177 @@ package sweep
 import (
 	_ "embed"
 	"fmt"
-	"html"
+	"html/template"
 	"io"
+	"math"
 	"strings"
+	"sync"
 	"time"
 )
 
-//go:embed report.css
-var reportCSS string
+//go:embed report.html.tmpl
+var htmlText string
 
-// HTML writes reports as one page that needs nothing else: the tree of each with
-// its fates, the signals and exits along the time, what looks alike, what
-// remains. What processes say of themselves is escaped twice: against the
-// terminal, as everywhere, and against the page.
+// htmlPage is parsed when a page is asked for: every keeper is this program, too.
+var htmlPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Parse(htmlText))
+})
+
+// HTML writes reports as one page that needs nothing else: the trees drawn, fates
+// coloured, and a timeline of signals and ends. What processes say of
+// themselves is escaped twice, for the page and for the eye.
 func HTML(w io.Writer, reports []Report) error {
-	p := &page{}
-	p.b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n")
-	p.put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>hob: %s</title>\n<style>\n", titles(reports))
-	p.b.WriteString(reportCSS + "</style></head><body>\n")
+	page := struct{ Reports []htmlReport }{}
 	for _, r := range reports {
-		p.report(r)
+		page.Reports = append(page.Reports, newHTMLReport(r))
 	}
-	p.b.WriteString("</body></html>\n")
-	_, err := io.WriteString(w, p.b.String())
-	return err
+	if err := htmlPage().Execute(w, page); err != nil {
+		return fmt.Errorf("write the report as a page: %w", err)
+	}
+	return nil
 }
 
-func titles(reports []Report) string {
-	var names []string
-	for _, r := range reports {
-		names = append(names, r.Run+"/"+r.Task)
-	}
-	return strings.Join(names, ", ")
+// htmlReport is a report as the page shows it.
+type htmlReport struct {
+	Name, Verdict, Reason, Took, Started, Inspection string
+	GPU                                              bool
+	Rows                                             []htmlRow
+	Ticks                                            []htmlTick
+	Ports                                            []htmlPort
+	Lookalikes                                       []htmlLike
+	Advice                                           [][]htmlWord
+	Notes                                            []string
 }
 
-// page builds the text.
-type page struct {
-	b strings.Builder
+// htmlWord is a piece of a sentence, one that is to be typed if Code.
+type htmlWord struct {
+	Text string
+	Code bool
 }
 
-// put writes markup with texts in it; each text is escaped.
-func (p *page) put(format string, texts ...string) {
-	args := make([]any, len(texts))
-	for i, t := range texts {
-		args[i] = html.EscapeString(safe(t))
-	}
-	fmt.Fprintf(&p.b, format, args...)
+// htmlRow is a member: a line of the tree, and its line of the timeline.
+type htmlRow struct {
+	Branch, Below, Command, Fate, Memory, GPU, Evidence, Note string
+	PID                                                       int
+	End                                                       float64 // where its line ends, in per cent of the time
+	Open                                                      bool    // it lives on
+	Marks                                                     []htmlMark
 }
 
-func (p *page) report(r Report) {
-	p.put("<section><h1>%s <span class=\"badge %s\">%s</span></h1>\n", r.Run+"/"+r.Task, string(r.Verdict), string(r.Verdict))
-	p.put("<p class=\"faint\">%s, began %s, took %s, inspection %s, %s</p>\n",
-		r.Reason, r.StartedAt.Format(time.RFC3339), took(r.Took()), r.Host.Inspection, r.Host.OS)
-	p.tree(r)
-	p.timeline(r)
-	p.list("Ports", portLines(r))
-	p.list("Looks alike, not proven ours, not touched", lookalikeLines(r))
-	p.list("What remains", r.Advice())
-	p.list("Notes", r.Host.Notes)
-	p.b.WriteString("</section>\n")
+// htmlMark is a signal on the timeline.
+type htmlMark struct {
+	At           float64
+	Signal, When string
 }
 
-func (p *page) tree(r Report) {
-	if len(r.Members) == 0 {
-		p.b.WriteString("<p>No process was captured.</p>\n")
-		return
-	}
-	p.b.WriteString("<table><thead><tr><th>pid<th>fate<th>signals<th>memory<th>evidence<th>process</tr></thead><tbody>\n")
-	for _, row := range forest(r.Members) {
-		m := r.Members[row.index]
-		var evidence []string
-		for _, e := range m.Evidence {
-			evidence = append(evidence, string(e))
-		}
-		fate := fateText(m.Fate)
-		p.put("<tr><td class=\"n\">%s<td class=\"fate %s\">%s<td>%s<td class=\"n\">%s<td>%s<td class=\"tree\">%s%s",
-			fmt.Sprint(m.PID), fate, fate, strings.Join(m.Signals, " "), amount(m.MemoryBytes), strings.Join(evidence, " "),
-			row.branch, CommandLine(m.Args))
-		if m.Note != "" {
-			p.put("<br><span class=\"faint\">%s</span>", m.Note)
-		}
-		p.b.WriteString("</tr>\n")
-	}
-	p.b.WriteString("</tbody></table>\n")
+// htmlTick is a time on the axis.
+type htmlTick struct {
+	At   float64
+	Text string
 }
 
-// The timeline's measures, in units of its own.
-const (
-	timelineWidth = 1000
-	timelineLeft  = 90
-	timelineRow   = 22
-)
+type htmlPort struct{ Port, State, Note string }
 
-// timeline draws a line for each process: from the start of the stop to its end,
-// with a mark for every signal.
-func (p *page) timeline(r Report) {
-	if len(r.Members) == 0 || r.Took() <= 0 {
-		return
-	}
-	height := timelineRow*len(r.Members) + timelineRow
-	fmt.Fprintf(&p.b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"signals and exits\">\n", timelineWidth, height)
-	x := func(t time.Time) float64 {
-		at := float64(t.Sub(r.StartedAt)) / float64(r.Took())
-		return timelineLeft + min(max(at, 0), 1)*(timelineWidth-timelineLeft-60)
-	}
-	for i, row := range forest(r.Members) {
-		p.lifeline(r.Members[row.index], timelineRow*i+timelineRow/2+4, x, r.EndedAt)
-	}
-	y := timelineRow*len(r.Members) + timelineRow/2 + 4
-	p.put("<text x=\"%s\" y=\"%s\" class=\"faint\">0</text>", fmt.Sprint(timelineLeft), fmt.Sprint(y))
-	p.put("<text x=\"%s\" y=\"%s\" class=\"faint\" text-anchor=\"end\">%s</text></svg>\n", fmt.Sprint(timelineWidth-60), fmt.Sprint(y), took(r.Took()))
+type htmlLike struct {
+	PID                             int
+	Command, User, Since, Why, Note string
+	Take                            string
 }
 
-func (p *page) lifeline(m ReportMember, y int, x func(time.Time) float64, end time.Time) {
-	until, ended := end, m.EndedAt != nil
-	if ended {
-		until = *m.EndedAt
+func newHTMLReport(r Report) htmlReport {
+	h := htmlReport{Name: safe(r.Run + "/" + r.Task), Verdict: string(r.Verdict), Reason: safe(r.Reason), Took: took(r.Took()),
+		Started: clock(r.StartedAt), Inspection: r.Host.Inspection, Ticks: ticks(r.Took())}
+	for _, b := range forest(r.Members) {
+		m := r.Members[b.index]
+		h.GPU = h.GPU || m.GPUBytes != nil
+		h.Rows = append(h.Rows, newHTMLRow(r, m, b))
 	}
-	fate := fateText(m.Fate)
-	fmt.Fprintf(&p.b, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d</text>", timelineLeft-10, y+4, m.PID)
-	p.put("<line class=\"%s\" ", fate)
-	fmt.Fprintf(&p.b, "x1=\"%d\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", timelineLeft, x(until), y, y)
-	for _, s := range m.Sent {
-		fmt.Fprintf(&p.b, "<line class=\"signal\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x(s.At), x(s.At), y-7, y+7)
-		fmt.Fprintf(&p.b, "<text class=\"signal\" x=\"%.1f\" y=\"%d\">", x(s.At)+3, y-2)
-		p.put("%s</text>", s.Signal)
+	for _, p := range r.Ports {
+		h.Ports = append(h.Ports, htmlPort{fmt.Sprint(p.Port), p.State, portNote(p)})
 	}
-	if ended {
-		p.put("<circle class=\"%s\" ", fate)
-		fmt.Fprintf(&p.b, "cx=\"%.1f\" cy=\"%d\" r=\"4\"/>", x(until), y)
-	}
-	p.b.WriteString("\n")
-}
-
-func (p *page) list(title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p.put("<h2>%s</h2><ul>\n", title)
-	for _, l := range lines {
-		p.put("<li>%s</li>\n", l)
-	}
-	p.b.WriteString("</ul>\n")
-}
-
-func portLines(r Report) []string {
-	var lines []string
-	for _, port := range r.Ports {
-		line := fmt.Sprintf("%d %s", port.Port, port.State)
-		if port.PID != nil {
-			line += fmt.Sprintf(" by %d", *port.PID)
-		}
-		if port.Note != "" {
-			line += " (" + port.Note + ")"
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-func lookalikeLines(r Report) []string {
-	var lines []string
 	for _, l := range r.Lookalikes {
-		line := fmt.Sprintf("%d, %s, same %s: %s", l.PID, who(l.User), strings.Join(l.Why, ", "), CommandLine(l.Args))
-		if l.Note != "" {
-			line += " (" + l.Note + ")"
-		}
-		lines = append(lines, line)
+		h.Lookalikes = append(h.Lookalikes, htmlLike{PID: l.PID, Command: shown(l.Args), User: safe(who(l.User)), Since: since(l),
+			Why: strings.Join(l.Why, ", "), Note: safe(l.Note), Take: Take{l.PID, l.Start}.String()})
 	}
-	return lines
+	for _, a := range r.Advice() {
+		h.Advice = append(h.Advice, htmlWords(safe(a)))
+	}
+	for _, n := range r.Host.Notes {
+		h.Notes = append(h.Notes, safe(n))
+	}
+	return h
 }
+
+func newHTMLRow(r Report, m ReportMember, b branch) htmlRow {
+	row := htmlRow{Branch: b.branch, Below: b.below, PID: m.PID, Command: shown(m.Args), Fate: fateWord(m.Fate), Memory: amount(m.MemoryBytes),
+		GPU: amount(m.GPUBytes), Evidence: evidenceText(m.Evidence), Note: safe(m.Note), End: 100, Open: m.EndedAt == nil}
+	if m.EndedAt != nil {
+		row.End = share(r, *m.EndedAt)
+	}
+	for _, s := range m.Sent {
+		row.Marks = append(row.Marks, htmlMark{share(r, s.At), s.Signal, took(max(0, s.At.Sub(r.StartedAt)))})
+	}
+	return row
+}
+
+// share is where a time lies between the begin and the end of the report, in
+// per cent. What happened before (in a stop that was cut) is at the begin.
+func share(r Report, t time.Time) float64 {
+	if r.Took() <= 0 {
+		return 0
+	}
+	at := 100 * float64(t.Sub(r.StartedAt)) / float64(r.Took())
+	return math.Round(10*min(max(at, 0), 100)) / 10
+}
+
+// ticks are about five round times for the axis.
+func ticks(d time.Duration) []htmlTick {
+	if d <= 0 {
+		return nil
+	}
+	step := time.Millisecond
+	for _, factor := range []time.Duration{1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 36e5} {
+		if step = factor * time.Millisecond; d/step <= 5 {
+			break
+		}
+	}
+	var out []htmlTick
+	for at := time.Duration(0); at < d && len(out) < 20; at += step {
+		out = append(out, htmlTick{math.Round(1000*float64(at)/float64(d)) / 10, at.String()})
+	}
+	return out
+}
+
+// htmlWords sets what stands between backticks apart.
+func htmlWords(s string) []htmlWord {
+	var out []htmlWord
+	for i, part := range strings.Split(s, "`") {
+		out = append(out, htmlWord{part, i%2 == 1})
+	}
+	return out
+}
+
+func evidenceText(evidence []Evidence) string {
+	words := make([]string, 0, len(evidence))
+	for _, e := range evidence {
+		words = append(words, fmt.Sprintf("%s (%c)", safe(string(e)), e.Grade()))
+	}
+	return strings.Join(words, ", ")
+}
+
+func portNote(p PortState) string {
+	note := safe(p.Note)
+	if p.PID != nil {
+		note = strings.TrimSpace(fmt.Sprintf("by %d %s", *p.PID, note))
+	}
+	return note
+}
+
+func since(l Lookalike) string {
+	if l.StartedAt == nil {
+		return "?"
+	}
+	return clock(*l.StartedAt)
+}
+
+func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

@@ -17,7 +17,7 @@ func (r Report) Markdown(w io.Writer) error {
 		fmt.Fprintf(&b, "- port %d: %s\n", p.Port, portText(p))
 	}
 	for _, l := range r.Lookalikes {
-		fmt.Fprintf(&b, "- looks alike, not touched: %d (%s), same %s: %s\n", l.PID, code(who(l.User)), strings.Join(l.Why, ", "), code(CommandLine(l.Args)))
+		fmt.Fprintf(&b, "- looks alike, not touched: %d (%s), same %s: %s\n", l.PID, code(who(l.User)), strings.Join(l.Why, ", "), code(shown(l.Args)))
 	}
 	for _, a := range r.Advice() {
 		fmt.Fprintf(&b, "- remains: %s\n", text(a))
@@ -37,11 +37,11 @@ func markdownMembers(b *strings.Builder, r Report) {
 	b.WriteString("| pid | fate | signals | memory | command |\n|---:|---|---|---:|---|\n")
 	for _, row := range forest(r.Members) {
 		m := r.Members[row.index]
-		command := code(row.branch + CommandLine(m.Args))
+		command := code(row.branch + shown(m.Args))
 		if m.Note != "" {
 			command += "<br>" + text(m.Note)
 		}
-		fmt.Fprintf(b, "| %d | %s | %s | %s | %s |\n", m.PID, fateText(m.Fate), strings.Join(m.Signals, " "), amount(m.MemoryBytes), command)
+		fmt.Fprintf(b, "| %d | %s | %s | %s | %s |\n", m.PID, fateWord(m.Fate), strings.Join(m.Signals, " "), amount(m.MemoryBytes), command)
 	}
 	b.WriteString("\n")
 }
@@ -72,5 +72,3 @@ func portText(p PortState) string {
 	}
 	return t
 }
-
-func fateText(f Fate) string { return pick(f == "", "alive", string(f)) }
