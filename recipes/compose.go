@@ -45,9 +45,14 @@ func (r *rule) below(name string) *rule {
 	return r.each
 }
 
-// displaced reports whether over says another of the keys that exclude name.
+// displaced reports whether over says another of the keys that exclude name, or
+// of those that what name belongs to is excluded by.
 func displaced(name string, over *node, r *rule) bool {
-	return r != nil && slices.Contains(r.oneOf, name) && slices.ContainsFunc(r.oneOf, over.has)
+	if r == nil {
+		return false
+	}
+	other := slices.ContainsFunc(r.oneOf, over.has)
+	return other && (slices.Contains(r.oneOf, name) || r.with[name] != "")
 }
 
 // clone is a copy that can be filled in on its own.

@@ -54,7 +54,7 @@ func (l *loader) prepare(d *draft, s *scope) {
 	}
 	for _, key := range []string{"model", "host"} {
 		if v := say(key, ""); v != "" {
-			d.scope.own[key] = v
+			d.scope.own[key] = l.home(v)
 		}
 	}
 	d.port = d.node.any("port")

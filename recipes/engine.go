@@ -44,6 +44,7 @@ var engineRule = &rule{
 			{"env", words_, "the variables that choose GPUs", ""},
 			{"none", anyText, "their value for no GPU", ""},
 		}}, "how GPUs are chosen", ""},
+		{"cache", &rule{says: "huggingface", forms: text, words: []string{"huggingface"}}, "where models that are named USER/REPO are kept", ""},
 		{"drain", anyText, "how it finishes what it is at", ""},
 		{"progress", &rule{says: "a list of regular expressions", forms: sequence, item: expr}, "log lines that show loading go on", ""},
 		{"diagnose", diagnoseRule, "log lines that mean something", ""},

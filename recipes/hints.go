@@ -52,6 +52,7 @@ var readyWords = map[string]string{
 	"test": "exec", "command": "exec", "cmd": "exec", "http_get": "http", "httpget": "http", "path": "http", "url": "http", "endpoint": "http", "get": "http",
 	"port": "tcp", "socket": "tcp", "line": "log", "pattern": "log", "regex": "log", "output": "log", "logs": "log",
 	"start_period": "timeout", "deadline": "timeout", "retries": "timeout", "failure_threshold": "timeout",
+	"status_code": "status", "code": "status", "match": "body", "contains": "body", "jsonpath": "json", "json_path": "json",
 	"period": "interval", "period_seconds": "interval", "every": "interval", "chat": "completion", "complete": "completion",
 }
 

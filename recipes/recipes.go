@@ -28,7 +28,8 @@ type Task struct {
 	Replica   int          `json:"replica,omitempty"` // which of several, from 1
 	Engine    string       `json:"engine,omitempty"`
 	Model     string       `json:"model,omitempty"`
-	Command   []string     `json:"command"` // argv; "${port}" still stands where the port is auto
+	ModelAt   string       `json:"model_at,omitempty"` // "path": a file or folder; "huggingface": that hub's cache; "": the engine knows
+	Command   []string     `json:"command"`            // argv; "${port}" still stands where the port is auto
 	Dir       string       `json:"dir"`
 	Env       []EnvVar     `json:"-"` // engine, env_file, env in this order; values are never printed
 	EnvNames  []string     `json:"env"`
@@ -64,6 +65,9 @@ type GPUAuto struct {
 // Ready is how the task shows that it answers; exactly one kind is set.
 type Ready struct {
 	HTTP       string        `json:"http,omitempty"`
+	Status     int           `json:"status,omitempty"` // of the answer to HTTP; 0: any 2xx
+	Body       string        `json:"body,omitempty"`   // regular expression that its body matches
+	JSON       []JSONField   `json:"json,omitempty"`   // that its body has
 	TCP        bool          `json:"tcp,omitempty"`
 	Log        string        `json:"log,omitempty"`
 	Exec       []string      `json:"exec,omitempty"`
@@ -71,6 +75,12 @@ type Ready struct {
 	Listener   string        `json:"listener,omitempty"` // "", any
 	Timeout    time.Duration `json:"timeout"`
 	Interval   time.Duration `json:"interval"`
+}
+
+// JSONField is what must stand at a place of a JSON text.
+type JSONField struct {
+	Path  string  `json:"path"`
+	Value *string `json:"value,omitempty"` // nil: anything but null, false, 0, "" and what is empty
 }
 
 // Stop is how the task is ended.
@@ -100,6 +110,7 @@ type Needs struct {
 	Commands  []string `json:"commands,omitempty"`
 	Memory    int64    `json:"memory,omitempty"`     // bytes
 	GPUMemory int64    `json:"gpu_memory,omitempty"` // bytes
+	Disk      int64    `json:"disk,omitempty"`       // bytes
 }
 
 // Window of the layout.

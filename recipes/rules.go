@@ -26,6 +26,7 @@ type rule struct {
 	named    pattern            // what such names look like
 	namesAre string             // the same in words
 	oneOf    []string           // keys that exclude each other
+	with     map[string]string  // keys that only mean something beside another
 	raw      bool               // filled in by whoever reads it, not by the walk
 	secret   bool               // values below are never shown
 	plain    bool               // ${port} and ${model} do not mean the task's own here
@@ -63,19 +64,20 @@ var (
 )
 
 var (
-	anyText   = &rule{says: "text", forms: text, check: notEmpty, pattern: `\S`}
-	word      = &rule{says: "text or a number", forms: scalars}
-	words_    = &rule{says: "a list of words", forms: sequence, item: word}
-	yesNo     = &rule{says: "true or false", forms: boolean}
-	taskRef   = &rule{says: "the name of a task", forms: text, check: validName, pattern: nameExpr}
-	duration  = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$|^0$`}
-	size      = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9][0-9., ]*[A-Za-z]*$`}
-	count     = &rule{says: "a number, 0 or more", forms: integer, check: validCount, max: 1_000_000}
-	positive  = &rule{says: "a number, 1 or more", forms: integer, check: validPositive, min: 1, max: 1_000_000}
-	expr      = &rule{says: "a regular expression", forms: text, check: validRegexp}
-	httpPath  = &rule{says: "a path that begins with /", forms: text, check: validPath, pattern: `^/`}
-	dirRule   = &rule{says: "a folder", forms: text, check: notEmpty, pattern: `\S`}
-	modelRule = &rule{says: "the name or path of a model", forms: text, check: notEmpty, pattern: `\S`, plain: true}
+	anyText    = &rule{says: "text", forms: text, check: notEmpty, pattern: `\S`}
+	word       = &rule{says: "text or a number", forms: scalars}
+	words_     = &rule{says: "a list of words", forms: sequence, item: word}
+	yesNo      = &rule{says: "true or false", forms: boolean}
+	taskRef    = &rule{says: "the name of a task", forms: text, check: validName, pattern: nameExpr}
+	duration   = &rule{says: "a duration, like 30s or 5m", forms: text, check: validDuration, pattern: `^([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$|^0$`}
+	size       = &rule{says: "a size, like 18GiB or 500MB", forms: text, check: validSize, pattern: `^[0-9][0-9., ]*[A-Za-z]*$`}
+	count      = &rule{says: "a number, 0 or more", forms: integer, check: validCount, max: 1_000_000}
+	positive   = &rule{says: "a number, 1 or more", forms: integer, check: validPositive, min: 1, max: 1_000_000}
+	httpStatus = &rule{says: "a status, like 200", forms: integer, check: validStatus, min: 100, max: 599}
+	expr       = &rule{says: "a regular expression", forms: text, check: validRegexp}
+	httpPath   = &rule{says: "a path that begins with /", forms: text, check: validPath, pattern: `^/`}
+	dirRule    = &rule{says: "a folder", forms: text, check: notEmpty, pattern: `\S`}
+	modelRule  = &rule{says: "the name or path of a model", forms: text, check: notEmpty, pattern: `\S`, plain: true}
 )
 
 func notEmpty(s string) error {
@@ -119,6 +121,13 @@ func validPositive(s string) error {
 		return fmt.Errorf("not a count")
 	}
 	return validCount(s)
+}
+
+func validStatus(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 100 || n > 599 {
+		return fmt.Errorf("not a status")
+	}
+	return nil
 }
 
 func validReplicas(s string) error {

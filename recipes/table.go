@@ -39,9 +39,13 @@ var extendsRule = &rule{says: "the name of a template or task, or a list of them
 var readyRule = &rule{
 	says: "a mapping, like {http: /health}", forms: mapping,
 	oneOf:   []string{"http", "tcp", "log", "exec", "completion"},
+	with:    map[string]string{"status": "http", "body": "http", "json": "http"},
 	foreign: readyWords,
 	keys: []key{
-		{"http", httpPath, "a GET of this path answers 200", ""},
+		{"http", httpPath, "a GET of this path is answered with success (2xx)", ""},
+		{"status", httpStatus, "with http: this status instead", "any 2xx"},
+		{"body", expr, "with http: the answer's body matches this regular expression", ""},
+		{"json", jsonRule, "with http: the answer's JSON has something at this path (models.0.status), or these values at these paths", ""},
 		{"tcp", yesNo, "the port takes a connection", "where there is a port"},
 		{"log", expr, "a line of the log matches this regular expression", ""},
 		{"exec", words_, "this command ends with 0", ""},
@@ -50,6 +54,11 @@ var readyRule = &rule{
 		{"timeout", duration, "how long it may take; extended while the log, memory or disk reads move", "5m"},
 		{"interval", duration, "between two looks", "250ms"},
 	},
+}
+
+var jsonRule = &rule{
+	says: "a path like status, or a mapping like {status: ok}", forms: text | mapping, check: notEmpty, each: word,
+	named: lazy(`^\S+$`), namesAre: "a path has no spaces",
 }
 
 var stopRule = &rule{
@@ -99,6 +108,7 @@ var needsRule = &rule{
 		{"commands", &rule{says: "a list of programs", forms: sequence, item: anyText}, "programs that must be on the PATH", ""},
 		{"memory", size, "free memory", ""},
 		{"gpu_memory", size, "free memory on each GPU of the task", ""},
+		{"disk", size, "free space where its models are kept: in Hugging Face's cache, or its folder", ""},
 	},
 }
 

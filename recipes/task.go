@@ -29,7 +29,8 @@ func (l *loader) finish(d *draft) {
 	if d.engine != nil {
 		t.Engine = d.engine.name
 	}
-	t.Model = d.node.get("model").str()
+	t.Model = l.home(d.node.get("model").str())
+	t.ModelAt = l.modelAt(d)
 	t.DependsOn, t.Replica, t.Groups = []Dependency{}, d.node.replica, d.node.get("groups").words()
 	if t.Host = d.node.get("host").str(); d.engine != nil {
 		t.Host = d.own.own["host"]
@@ -220,6 +221,27 @@ func rejoin(word string, ps []part) []part {
 	return out
 }
 
+// modelAt says where a model must be found before the task starts.
+func (l *loader) modelAt(d *draft) string {
+	switch model := d.task.Model; {
+	case d.engine == nil || model == "" || l.rehearsed(d) || d.node.has("command"):
+		return ""
+	case modelForm(model) == "file":
+		return "path"
+	case strings.Count(model, "/") == 1:
+		return d.engine.text("cache", "")
+	}
+	return ""
+}
+
+// home is a path with ~ written out, as a shell would: no program does.
+func (l *loader) home(path string) string {
+	if h := l.getenv("HOME"); h != "" && strings.HasPrefix(path, "~/") {
+		return filepath.Join(h, path[1:])
+	}
+	return path
+}
+
 // path is a file or folder, from where its recipe stands.
 func (l *loader) path(n *node, base string) string {
 	p := n.str()
@@ -246,6 +268,10 @@ func (l *loader) ready(d *draft) *Ready {
 		Exec: n.get("exec").words(), Completion: n.get("completion").isTrue(), Listener: n.get("listener").str(),
 		Timeout: n.get("timeout").duration(readyTimeout), Interval: n.get("interval").duration(readyInterval),
 	}
+	if !l.rehearsed(d) || d.node.has("rehearse") { // the pilot answers in words of its own
+		r.expect(n)
+	}
+	l.withoutHTTP(d, r)
 	if r.Listener == "own" {
 		r.Listener = ""
 	}
@@ -256,6 +282,37 @@ func (l *loader) ready(d *draft) *Ready {
 		return nil
 	}
 	return r
+}
+
+// expect is what the answer to http must be.
+func (r *Ready) expect(n *node) {
+	if r.HTTP == "" {
+		return
+	}
+	r.Status, r.Body = n.get("status").number(), n.get("body").str()
+	switch j := n.get("json"); {
+	case j == nil:
+	case j.form == mapping:
+		for _, p := range j.pairs {
+			value := p.value.str()
+			r.JSON = append(r.JSON, JSONField{p.key.raw, &value})
+		}
+	default:
+		r.JSON = []JSONField{{Path: j.str()}}
+	}
+}
+
+// withoutHTTP reports what is said of an answer that is not asked for.
+func (l *loader) withoutHTTP(d *draft, r *Ready) {
+	said := d.node.get("ready")
+	if r.HTTP != "" || said == nil || said.anyBad("http") {
+		return
+	}
+	for _, p := range said.pairs {
+		if readyRule.with[p.key.raw] != "" {
+			l.errs.add(p.key, "add http: /health, or where it answers", "%s means something only with http", p.key.raw)
+		}
+	}
 }
 
 func (l *loader) stop(d *draft) Stop {
@@ -290,11 +347,14 @@ func restart(d *draft) Restart {
 	if m := n.get("max"); m != nil {
 		r.Max = m.number()
 	}
+	if r.Max == 0 { // to whoever starts it again 0 is "not said"
+		return Restart{Policy: "no", Backoff: restartWait}
+	}
 	return r
 }
 
 func needs(n *node) Needs {
-	return Needs{Commands: n.get("commands").words(), Memory: n.get("memory").size(), GPUMemory: n.get("gpu_memory").size()}
+	return Needs{Commands: n.get("commands").words(), Memory: n.get("memory").size(), GPUMemory: n.get("gpu_memory").size(), Disk: n.get("disk").size()}
 }
 
 // Values of nodes that the walk has checked; of nil they are empty.

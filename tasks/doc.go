@@ -65,6 +65,7 @@
 //	profiles      profiles of the recipe that were laid over it
 //	tasks         names of the tasks, in start order
 //	ports         the port of each task that has one, from before it is started
+//	gpus          of each task that was given GPUs or names its own: their numbers, and what it takes of each (0: not said)
 //	tmux          where its panes are: socket, session, server
 //	tmux.socket   path of the tmux server's socket
 //	tmux.session  tmux's id of the session
@@ -118,6 +119,11 @@
 //	port               the task's port, 0 when it has none
 //	ready              how the keeper finds out whether it answers
 //	ready.http         path or loopback URL to ask
+//	ready.status       status of its answer to http, 0 for any 2xx
+//	ready.body         regular expression that the answer's body must match
+//	ready.json         what the answer's JSON must have
+//	ready.json.path    where in it
+//	ready.json.value   what stands there, null for anything that does not say no
 //	ready.tcp          a connection is enough
 //	ready.log          regular expression that the log must match
 //	ready.exec         command that must succeed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"hob/identity"
+	"hob/tasks/probe"
 )
 
 // follow watches a task until it has come as far as this `up` is to see it, or
@@ -58,7 +59,25 @@ func (u *upRun) progress(t *upTask, s Seen, d Derived, done bool) Progress {
 	if s.Keeper != nil {
 		p.Line = s.Keeper.LastLine
 	}
+	if !done {
+		p.Loading = u.Loading(p.Name)
+	}
 	return p
+}
+
+// loadingBytes is how much of a log's end is searched for progress.
+const loadingBytes = 8 << 10
+
+// Loading is how far a task says in its log that it has come, nil when it does not.
+func (m *Manager) Loading(n Name) *probe.Progress {
+	text, err := endOf(m.Store.Run(n.Run).Task(n.Task).LogPath(), loadingBytes)
+	if err != nil {
+		return nil
+	}
+	if p, ok := probe.LastProgress(text); ok {
+		return &p
+	}
+	return nil
 }
 
 // reach passes on how far the task has come to those that wait for it.

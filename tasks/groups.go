@@ -36,12 +36,8 @@ func (m *Manager) members(run, group string, have []string) []Name {
 	if err != nil {
 		return nil // Names has told of it
 	}
-	text, err := json.Marshal(r.Resolved)
-	if err != nil {
-		return nil
-	}
 	var resolved recipes.Recipe
-	if json.Unmarshal(text, &resolved) != nil {
+	if json.Unmarshal(r.Resolved, &resolved) != nil {
 		return nil // of another hob, whose tasks can still be named one by one
 	}
 	var found []Name

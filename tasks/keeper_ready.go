@@ -84,6 +84,10 @@ func checkOf(s Spec, env []string, run probe.Runner) (*probe.Check, error) {
 	c.HTTP, c.TCP, c.Exec, c.Completion, c.Model = s.Ready.HTTP, s.Ready.TCP, s.Ready.Exec, s.Ready.Completion, s.Ready.Model
 	c.AnyOwner = s.Ready.Listener == "any"
 	c.Run = run
+	var err error
+	if c.Expect, err = expectOf(s.Ready); err != nil {
+		return nil, err
+	}
 	if s.Ready.Log != "" {
 		re, err := regexp.Compile(s.Ready.Log)
 		if err != nil {
@@ -92,6 +96,22 @@ func checkOf(s Spec, env []string, run probe.Runner) (*probe.Check, error) {
 		c.Log = re
 	}
 	return c, nil
+}
+
+// expectOf is what the answer to http must be.
+func expectOf(r *Readiness) (probe.Expect, error) {
+	e := probe.Expect{Status: r.Status}
+	if r.Body != "" {
+		re, err := regexp.Compile(r.Body)
+		if err != nil {
+			return e, fmt.Errorf("ready.body cannot be used: %w", err)
+		}
+		e.Body = re
+	}
+	for _, f := range r.JSON {
+		e.JSON = append(e.JSON, probe.Field(f))
+	}
+	return e, nil
 }
 
 // paces are the intervals before and after the first answer.

@@ -13,6 +13,7 @@ import (
 
 	"hob/identity"
 	"hob/sweep"
+	"hob/tasks/probe"
 	"hob/tmux"
 )
 
@@ -27,6 +28,7 @@ type Manager struct {
 	Verb    string           // whose act it is, for events
 	Environ []string         // the caller's
 	Tell    func(Progress)   // nil: nobody watches
+	Warn    func(string)     // what a person should know, and what stops nothing; nil: nobody listens
 	Now     func() time.Time // nil: time.Now; for what is stored, never compared
 }
 
@@ -38,7 +40,10 @@ type Progress struct {
 	Text  string    // "asking 4121 with TERM"; "" when the state says it all
 	URL   string    // where it answers
 	Line  string    // the last line of the task's log
-	Final bool      // the task has arrived where it was to go
+	// Loading is how far the task says in its log that it has come; nil when it
+	// does not, or has arrived.
+	Loading *probe.Progress
+	Final   bool // the task has arrived where it was to go
 }
 
 // Outcome is what a verb did to one task, or, with Task empty, to a run.

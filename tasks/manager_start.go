@@ -207,8 +207,12 @@ func readinessOf(t recipes.Task, late recipes.Late) *Readiness {
 	if r == nil {
 		return nil
 	}
+	var fields []JSONField
+	for _, f := range r.JSON {
+		fields = append(fields, JSONField(f))
+	}
 	return &Readiness{
-		HTTP: r.HTTP, TCP: r.TCP, Log: r.Log, Exec: r.Exec, Completion: r.Completion, Model: t.Model,
+		HTTP: r.HTTP, Status: r.Status, Body: r.Body, JSON: fields, TCP: r.TCP, Log: r.Log, Exec: r.Exec, Completion: r.Completion, Model: t.Model,
 		Listener: r.Listener, Timeout: r.Timeout, Interval: r.Interval,
 	}
 }
@@ -261,19 +265,28 @@ func (m *Manager) Tail(n Name, lines int) []string {
 	return tail(m.Store.Run(n.Run).Task(n.Task).LogPath(), 16<<10, lines)
 }
 
-// tail are the last lines of a file, and at most so many bytes of it.
-func tail(path string, most int64, lines int) []string {
+// endOf is the end of a file, at most so many bytes.
+func endOf(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	data := make([]byte, min(size, most))
 	if _, err := f.ReadAt(data, size-int64(len(data))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return data, nil
+}
+
+// tail are the last lines of a file, and at most so many bytes of it.
+func tail(path string, most int64, lines int) []string {
+	data, err := endOf(path, most)
+	if err != nil {
 		return nil
 	}
 	all := strings.Split(strings.TrimRight(string(data), "\r\n"), "\n")

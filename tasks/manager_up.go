@@ -40,6 +40,8 @@ type upRun struct {
 	recipe *recipes.Recipe
 	o      UpOptions
 	tasks  []*upTask // in start order
+	notes  []string  // of preflight: what stops nothing
+	grants map[string]GPUGrant
 	tmux   *tmux.Server
 	panes  *paneMaker
 	watch  *watcher
@@ -54,6 +56,8 @@ type upTask struct {
 	act   action
 	port  int
 	mark  milestones
+
+	gpus string // "0,1": chosen for gpus: auto
 }
 
 // action is what `up` does with one task.
@@ -314,6 +318,7 @@ func (u *upRun) fillRun() error {
 			r.Ports[t.Name] = t.port
 		}
 	}
+	u.fillGPUs()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -27,8 +28,10 @@ func (u *upRun) preflight(ctx context.Context) error {
 	if err := u.autoPorts(); err != nil {
 		return err
 	}
+	gpuErr := u.giveGPUs(ctx)
 	wants := u.wants()
-	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts()}
+	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts(), disk: freeDisk,
+		hungry: func() holds { return u.memoryHolds(ctx) }}
 	g.claimed = u.claims()
 	if g.held, err = u.held(ctx, wants); err != nil {
 		return err
@@ -36,7 +39,12 @@ func (u *upRun) preflight(ctx context.Context) error {
 	if v, err := mem.VirtualMemoryWithContext(ctx); err == nil {
 		g.memory = &v.Available
 	}
-	return preflight(u.dir.Name, wants, g)
+	notes, err := preflight(u.dir.Name, wants, g)
+	u.notes = append(u.notes, notes...)
+	if err = errors.Join(gpuErr, err); err == nil {
+		u.warn(u.notes)
+	}
+	return err
 }
 
 // wants are the tasks that are to start.
@@ -47,8 +55,7 @@ func (u *upRun) wants() []want {
 			continue
 		}
 		argv, _ := t.BindLate(u.late(t))
-		env := u.environment(t)
-		list = append(list, want{task: t.Task, argv: argv, path: lookup(env, "PATH"), port: t.port})
+		list = append(list, want{task: t.Task, argv: argv, env: u.environment(t), port: t.port, made: u.afterJob(t)})
 	}
 	return list
 }
@@ -121,7 +128,7 @@ func (u *upRun) autoPorts() error {
 
 // late is what a task is told when it starts: its port, and those of the others.
 func (u *upRun) late(t *upTask) recipes.Late {
-	late := recipes.Late{Port: t.port, Ports: maps.Clone(u.run.Ports)}
+	late := recipes.Late{Port: t.port, Ports: maps.Clone(u.run.Ports), GPUs: t.gpus}
 	if late.Ports == nil {
 		late.Ports = map[string]int{}
 	}
@@ -200,7 +207,7 @@ func (m *Manager) describe(pid int) string {
 	if err != nil || len(p.Args) == 0 {
 		return fmt.Sprintf("pid %d", pid)
 	}
-	return fmt.Sprintf("pid %d (%s)", pid, strings.Join(p.Args, " "))
+	return fmt.Sprintf("pid %d (%s)", pid, cutText(strings.Join(p.Args, " "), 100))
 }
 
 // environment is what the task's command is started with, but for what the

@@ -21,19 +21,22 @@ type ground struct {
 	held    map[int]string   // ports that somebody listens on, and who
 	claimed map[int]Name     // ports of tasks of other runs
 	mine    map[int]struct{} // ports that tasks of this run, left alone, hold
+	hungry  func() holds     // who has the most memory
+	disk    func(dir string) (free uint64, fs string, err error)
 }
 
 // want is what preflight needs to know of a task that is to start.
 type want struct {
-	task    recipes.Task
-	argv    []string
-	path    string // the PATH of its environment
-	port    int
-	started string // FILE:LINE of the recipe, for errors
+	task recipes.Task
+	argv []string
+	env  []string
+	port int
+	made bool // a job that it waits for may make what it needs
 }
 
-// preflight names everything that would keep the tasks from starting.
-func preflight(run string, wants []want, g ground) error {
+// preflight names everything that would keep the tasks from starting, and what a
+// person should know that does not.
+func preflight(run string, wants []want, g ground) (notes []string, err error) {
 	var errs []error
 	var memory int64
 	for _, w := range wants {
@@ -41,10 +44,15 @@ func preflight(run string, wants []want, g ground) error {
 		if err := g.folder(w.task.Dir); err != nil {
 			errs = append(errs, &Problem{Msg: fmt.Sprintf("%s: its folder: %v", w.task.Name, err), Tip: "dir in the recipe names it"})
 		}
+		note, err := checkModel(w)
+		notes, errs = append(notes, note), append(errs, err)
 		memory += w.task.Needs.Memory
 	}
-	errs = append(errs, checkMemory(memory, g))
-	return errors.Join(errs...)
+	note, err := checkMemory(memory, g)
+	notes, errs = append(notes, note), append(errs, err)
+	more, err := checkDisk(wants, g)
+	notes, errs = append(notes, more...), append(errs, err)
+	return slices.DeleteFunc(notes, func(s string) bool { return s == "" }), errors.Join(errs...)
 }
 
 func checkPrograms(w want, g ground) error {
@@ -54,7 +62,7 @@ func checkPrograms(w want, g ground) error {
 	}
 	var errs []error
 	for _, name := range names {
-		if err := g.program(name, w.task.Dir, w.path); err != nil {
+		if err := g.program(name, w.task.Dir, lookup(w.env, "PATH")); err != nil {
 			errs = append(errs, &Problem{
 				Msg: fmt.Sprintf("%s needs the command %q: %v", w.task.Name, name, err),
 				Tip: "install it, name its path in the recipe, or try the recipe with --rehearse",
@@ -86,14 +94,26 @@ func checkPort(run string, w want, g ground) error {
 	return nil
 }
 
-func checkMemory(need int64, g ground) error {
-	if need == 0 || g.memory == nil || uint64(need) <= *g.memory {
-		return nil
+func checkMemory(need int64, g ground) (note string, err error) {
+	switch {
+	case need == 0:
+		return "", nil
+	case g.memory == nil:
+		return fmt.Sprintf("the tasks need %s of memory, and how much is free could not be read", Bytes(need)), nil
+	case uint64(need) <= *g.memory:
+		return "", nil
 	}
-	return &Problem{
+	p := &Problem{
 		Msg: fmt.Sprintf("the tasks need %s of memory, and %s are free", Bytes(need), Bytes(int64(*g.memory))),
 		Tip: "end something, or lower needs.memory in the recipe",
 	}
+	if g.hungry != nil {
+		if hs := g.hungry(); len(hs) > 0 {
+			p.Msg += "; most is held by " + hs.String()
+			p.Tip = hs.advice(p.Tip)
+		}
+	}
+	return "", p
 }
 
 // findProgram looks a command up as the task will: by its own PATH, and from its

@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,10 @@ func TestPreflight(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := preflight("chat", tt.wants, g)
+			notes, err := preflight("chat", tt.wants, g)
+			if len(notes) > 0 {
+				t.Errorf("notes %q", notes)
+			}
 			want := strings.Join(tt.fails, "\n")
 			if err == nil && want != "" || err != nil && err.Error() != want {
 				t.Errorf("got:\n%v\nwant:\n%s", err, want)
@@ -72,9 +76,30 @@ func TestPreflight(t *testing.T) {
 
 func TestPreflightWithoutFigures(t *testing.T) {
 	// Memory that could not be read is not "none".
-	g := ground{program: findProgram, folder: folderExists}
-	if err := preflight("chat", []want{{task: recipes.Task{Needs: recipes.Needs{Memory: 1 << 40}, Dir: t.TempDir()}}}, g); err != nil {
-		t.Error(err)
+	blind := func(string) (uint64, string, error) { return 0, "", errors.New("no view") }
+	g := ground{program: findProgram, folder: folderExists, disk: blind}
+	notes, err := preflight("chat", []want{{task: recipes.Task{Name: "llm", Needs: recipes.Needs{Memory: 1 << 40, Disk: 1 << 30}, Dir: "/"}}}, g)
+	wanted := []string{
+		"the tasks need 1.0 TiB of memory, and how much is free could not be read",
+		"llm needs 1.0 GiB of disk in /, and how much is free there could not be read: no view",
+	}
+	if err != nil || !slices.Equal(notes, wanted) {
+		t.Errorf("%q, %v", notes, err)
+	}
+}
+
+func TestWhoHasTheMemory(t *testing.T) {
+	free, size := uint64(1), int64(3<<30)
+	g := ground{folder: func(string) error { return nil }, memory: &free, hungry: func() holds {
+		return holds{{words: "pid 7 (train.py)", bytes: &size}, {words: "pid 8 (worker)", task: Name{"old", "llm"}}}
+	}}
+	_, err := preflight("chat", []want{{task: recipes.Task{Name: "llm", Needs: recipes.Needs{Memory: 2}}}}, g)
+	var p *Problem
+	if !errors.As(err, &p) || !strings.HasSuffix(p.Msg, "most is held by pid 7 (train.py) with 3.0 GiB, pid 8 (worker), which outlived old/llm with an unknown amount") {
+		t.Fatalf("%v", err)
+	}
+	if p.Tip != "hob sweep old/llm ends what outlived it" {
+		t.Error(p.Tip)
 	}
 }
 

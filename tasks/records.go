@@ -62,6 +62,9 @@ type Run struct {
 	CreatedAt time.Time         `json:"created_at"`
 	UpdatedAt time.Time         `json:"updated_at"`
 	HobBin    string            `json:"hob"` // version that wrote it
+
+	// GPUs are those of each task that was given some, or names its own.
+	GPUs map[string]GPUGrant `json:"gpus,omitempty"`
 }
 
 // TmuxServer is where a run's panes are.
@@ -123,7 +126,10 @@ type Spec struct {
 // Readiness is how the keeper finds out whether the task answers. Exactly one
 // of HTTP, TCP, Log, Exec, Completion is set.
 type Readiness struct {
-	HTTP       string        `json:"http,omitempty"` // path, or a whole loopback URL
+	HTTP       string        `json:"http,omitempty"`   // path, or a whole loopback URL
+	Status     int           `json:"status,omitempty"` // of the answer to HTTP; 0: any 2xx
+	Body       string        `json:"body,omitempty"`   // regular expression that its body must match
+	JSON       []JSONField   `json:"json,omitempty"`   // that its body must have
 	TCP        bool          `json:"tcp,omitempty"`
 	Log        string        `json:"log,omitempty"` // regular expression
 	Exec       []string      `json:"exec,omitempty"`
@@ -132,6 +138,12 @@ type Readiness struct {
 	Listener   string        `json:"listener,omitempty"`   // "" (ours) or "any"
 	Timeout    time.Duration `json:"timeout"`
 	Interval   time.Duration `json:"interval"`
+}
+
+// JSONField is what must stand at a place of a JSON text.
+type JSONField struct {
+	Path  string  `json:"path"`
+	Value *string `json:"value"` // null: anything but null, false, 0, "" and what is empty
 }
 
 // Restart is the recipe's restart policy.

@@ -46,6 +46,16 @@ func helper() {
 		load(args)
 	case "serve":
 		serve(args)
+	case "api":
+		api(args[0], args[1])
+	case "flaky": // fails until it has been called N times, as FILE counts
+		flaky(args[0], atoi(args[1]))
+	case "loads": // shows progress, then listens on PORT
+		for i := range 10 {
+			fmt.Printf("Loading shards: %d%% Completed | %d/9\n", i*11, i)
+		}
+		until(func() bool { _, err := os.Stat(args[1]); return err == nil })
+		serve(args[:1])
 	case "fork":
 		fork(args)
 	case "daemon": // the middle of a double fork
@@ -134,6 +144,40 @@ func fork(args []string) {
 		os.Exit(7)
 	}
 	forever()
+}
+
+// api answers like servers do that are loading until the file exists: /health in
+// JSON, /auth with 401.
+func api(port, file string) {
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	http.HandleFunc("/auth", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(file); err != nil {
+			fmt.Fprintln(w, `{"status": "loading", "models": []}`)
+			return
+		}
+		fmt.Fprintln(w, `{"status": "ok", "models": ["tiny"]}`)
+	})
+	fatal("helper: %v", http.Serve(l, nil))
+}
+
+func flaky(file string, n int) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	fmt.Fprint(f, "x")
+	info, err := f.Stat()
+	if err != nil {
+		fatal("helper: %v", err)
+	}
+	say("attempt", info.Size())
+	if info.Size() < int64(n) {
+		os.Exit(1)
+	}
 }
 
 // serve answers /health on a loopback port, at once or once the file exists.

@@ -31,7 +31,7 @@ func (a *app) progress(m *tasks.Manager) *progress {
 		close(p.done)
 		return p
 	}
-	m.Tell = p.tell
+	m.Tell, m.Warn = p.tell, func(what string) { a.note("note: %s", what) }
 	if !a.errTTY {
 		close(p.done)
 		return p
@@ -53,6 +53,9 @@ func (p *progress) tell(n tasks.Progress) {
 		if row.Name == n.Name {
 			if !p.a.errTTY && (row.State != n.State || row.Text != n.Text) {
 				p.plain(n)
+			}
+			if !p.a.errTTY && tenth(n.Loading) > tenth(row.Loading) {
+				fmt.Fprintln(p.a.err, n.Name, "loading", loading(*n.Loading))
 			}
 			p.rows[i] = n
 			return
@@ -136,10 +139,13 @@ func (p *progress) last(n tasks.Progress) string {
 	switch {
 	case n.Final && n.URL != "":
 		return n.URL
-	case n.Text != "":
+	case n.Text != "" && (n.Final || p.m.Loading(n.Name) == nil):
 		return n.Text
 	case n.Final:
 		return ""
+	}
+	if now := p.m.Loading(n.Name); now != nil && n.State != tasks.Stopping {
+		return bar(now.Percent) + " " + loading(*now)
 	}
 	return plain(strings.Join(p.m.Tail(n.Name, 1), ""))
 }

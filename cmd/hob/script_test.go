@@ -45,16 +45,17 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("HOB_SCRIPTS") == "-u",
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"state":   state,
-			"gone":    gone,
-			"lives":   lives,
-			"clean":   clean,
-			"signal":  signalTo,
-			"port":    freePort,
-			"subst":   subst,
-			"waitlog": waitLog,
-			"tmux":    tmuxCmd,
-			"pidof":   pidOf,
+			"state":    state,
+			"gone":     gone,
+			"lives":    lives,
+			"clean":    clean,
+			"signal":   signalTo,
+			"port":     freePort,
+			"subst":    subst,
+			"waitlog":  waitLog,
+			"waitline": waitLine,
+			"tmux":     tmuxCmd,
+			"pidof":    pidOf,
 
 			"stranger": stranger,
 			"waitport": waitPort,
@@ -298,6 +299,16 @@ func waitLog(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, strconv.Quote(args[1])+" in the log of "+args[0], func() (bool, string) {
 		data, _ := os.ReadFile(path)
 		return strings.Contains(string(data), args[1]), strconv.Quote(string(data))
+	})
+}
+
+// waitline NAME TEXT waits until the keeper has written that its task said so last.
+func waitLine(ts *testscript.TestScript, _ bool, args []string) {
+	run, task, _ := strings.Cut(args[0], "/")
+	dir := manager(ts).Store.Run(run).Task(task)
+	eventually(ts, strconv.Quote(args[1])+" as the last line of "+args[0], func() (bool, string) {
+		k, err := dir.ReadKeeper()
+		return strings.Contains(k.LastLine, args[1]), fmt.Sprint(strconv.Quote(k.LastLine), " ", err)
 	})
 }
 

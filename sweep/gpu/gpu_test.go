@@ -2,8 +2,10 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,6 +95,30 @@ func TestHalfReadIsNotRead(t *testing.T) {
 	r := Reader{Proc: proc}.Read(context.Background(), []int{5})
 	if r.Known || r.Of(5) != nil || len(r.Uses) != 1 || len(r.Notes) != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestCards(t *testing.T) {
+	fakeSMI(t, `echo "0, GPU-aa, NVIDIA A100, 40960, 1024"; echo "1, GPU-bb, NVIDIA GB10, [N/A], [N/A]"`)
+	cards, err := Cards(context.Background())
+	if err != nil || len(cards) != 2 {
+		t.Fatalf("%+v, %v", cards, err)
+	}
+	if c := cards[0]; c.Index != 0 || c.UUID != "GPU-aa" || c.Name != "NVIDIA A100" || *c.Total != 40<<30 || *c.Free != 1<<30 {
+		t.Errorf("%+v", c)
+	}
+	if c := cards[1]; c.Index != 1 || c.Total != nil || c.Free != nil {
+		t.Errorf("what the driver does not say is not a number: %+v", c)
+	}
+	for _, script := range []string{"exit 9", "echo 'No devices were found'", `echo "x, a, b, 1, 1"`, "exec sleep 60"} {
+		fakeSMI(t, script)
+		if cards, err := (Reader{Wait: 500 * time.Millisecond}).Cards(context.Background()); err == nil {
+			t.Errorf("%s: %+v", script, cards)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Cards(context.Background()); !errors.Is(err, exec.ErrNotFound) {
+		t.Error(err)
 	}
 }
 

@@ -16,18 +16,11 @@ const smiDeadline = 3 * time.Second
 
 // nvidia asks nvidia-smi for every process that holds GPU memory.
 func (r Reader) nvidia(ctx context.Context) ([]Use, error) {
-	smi := r.SMI
-	if smi == "" {
-		var err error
-		if smi, err = exec.LookPath("nvidia-smi"); err != nil {
-			return nil, err
-		}
+	smi, err := r.smi()
+	if err != nil {
+		return nil, err
 	}
-	wait := r.Wait
-	if wait == 0 {
-		wait = smiDeadline
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	ctx, cancel := context.WithTimeout(ctx, r.wait())
 	defer cancel()
 	apps, err := run(ctx, smi, "--query-compute-apps=pid,gpu_uuid,used_memory")
 	if err != nil {
@@ -42,6 +35,21 @@ func (r Reader) nvidia(ctx context.Context) ([]Use, error) {
 		number(uses, cards)
 	}
 	return uses, nil
+}
+
+// smi is the path of nvidia-smi.
+func (r Reader) smi() (string, error) {
+	if r.SMI != "" {
+		return r.SMI, nil
+	}
+	return exec.LookPath("nvidia-smi")
+}
+
+func (r Reader) wait() time.Duration {
+	if r.Wait > 0 {
+		return r.Wait
+	}
+	return smiDeadline
 }
 
 func run(ctx context.Context, smi, query string) ([]byte, error) {
@@ -77,9 +85,7 @@ func parseApps(text []byte) ([]Use, error) {
 			return nil, fmt.Errorf("nvidia-smi gave %q for a pid", row[0])
 		}
 		use := Use{PID: pid, GPU: row[1]}
-		if mib, err := strconv.ParseInt(row[2], 10, 64); err == nil && mib >= 0 {
-			use.Bytes = bytesOf(mib << 20)
-		}
+		use.Bytes = mib(row[2])
 		uses = append(uses, use)
 	}
 	return uses, nil

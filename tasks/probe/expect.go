@@ -12,8 +12,13 @@ import (
 type Expect struct {
 	Status int            // 0: any 2xx
 	Body   *regexp.Regexp // must match somewhere in the body; nil: anything
-	JSON   string         // path in the body (the syntax of github.com/tidwall/gjson: models.0.status); "": none
-	Value  *string        // what stands at the path, as text; nil: anything but null, false, 0, "" and what is empty
+	JSON   []Field        // of its body; all must be so
+}
+
+// Field is what must stand at a place of a JSON text.
+type Field struct {
+	Path  string  // in the syntax of github.com/tidwall/gjson: models.0.status
+	Value *string // as text; nil: anything but null, false, 0, "" and what is empty
 }
 
 // match says what is wrong with the answer, beginning with its status.
@@ -23,24 +28,26 @@ func (e Expect) match(a answer) error {
 		return fmt.Errorf("%s%s", status(a.status), quoted(a.body))
 	case e.Body != nil && !e.Body.Match(a.body):
 		return fmt.Errorf("%s, and its body does not show %q%s", status(a.status), e.Body, quoted(a.body))
-	case e.JSON != "":
-		return e.matchJSON(a)
+	case len(e.JSON) > 0 && !gjson.ValidBytes(a.body):
+		return fmt.Errorf("%s, and its body is no JSON%s", status(a.status), quoted(a.body))
+	}
+	for _, f := range e.JSON {
+		if err := f.match(a); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (e Expect) matchJSON(a answer) error {
-	if !gjson.ValidBytes(a.body) {
-		return fmt.Errorf("%s, and its body is no JSON%s", status(a.status), quoted(a.body))
-	}
-	found := gjson.GetBytes(a.body, e.JSON)
+func (f Field) match(a answer) error {
+	found := gjson.GetBytes(a.body, f.Path)
 	switch {
 	case !found.Exists():
-		return fmt.Errorf("%s, and its JSON has no %s%s", status(a.status), e.JSON, quoted(a.body))
-	case e.Value != nil && found.String() != *e.Value:
-		return fmt.Errorf("%s, and its JSON has %s = %s, not %s", status(a.status), e.JSON, brief([]byte(found.Raw)), *e.Value)
-	case e.Value == nil && hollow(found):
-		return fmt.Errorf("%s, and its JSON has %s = %s", status(a.status), e.JSON, brief([]byte(found.Raw)))
+		return fmt.Errorf("%s, and its JSON has no %s%s", status(a.status), f.Path, quoted(a.body))
+	case f.Value != nil && found.String() != *f.Value:
+		return fmt.Errorf("%s, and its JSON has %s = %s, not %s", status(a.status), f.Path, brief([]byte(found.Raw)), *f.Value)
+	case f.Value == nil && hollow(found):
+		return fmt.Errorf("%s, and its JSON has %s = %s", status(a.status), f.Path, brief([]byte(found.Raw)))
 	}
 	return nil
 }
