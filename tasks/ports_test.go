@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"hob/identity"
 	"hob/recipes"
 )
 
@@ -34,8 +35,12 @@ func TestTasksAreToldThePortsOfOthers(t *testing.T) {
 }
 
 func TestUpOfSomeTasksKeepsThePortsOfTheOthers(t *testing.T) {
+	host, err := identity.Local()
+	if err != nil {
+		t.Fatal(err)
+	}
 	u := &upRun{
-		Manager: &Manager{}, run: Run{ID: "id", Ports: map[string]int{"chat": 8, "rerank": 9, "removed": 10, "fixed": 11}},
+		Manager: &Manager{Host: host}, run: Run{ID: "id", Ports: map[string]int{"chat": 8, "rerank": 9, "removed": 10, "fixed": 11}},
 		recipe: &recipes.Recipe{Tasks: []recipes.Task{{Name: "chat"}, {Name: "rerank"}, {Name: "fixed"}}},
 		tasks:  []*upTask{{Task: recipes.Task{Name: "chat"}, port: 18}, {Task: recipes.Task{Name: "fixed"}}},
 	}
