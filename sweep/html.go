@@ -98,7 +98,7 @@ func newHTMLReport(r Report) htmlReport {
 	for _, a := range r.Advice() {
 		h.Advice = append(h.Advice, htmlWords(safe(a)))
 	}
-	for _, n := range r.Host.Notes {
+	for _, n := range r.notesToShow() {
 		h.Notes = append(h.Notes, safe(n))
 	}
 	return h

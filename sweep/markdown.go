@@ -22,7 +22,7 @@ func (r Report) Markdown(w io.Writer) error {
 	for _, a := range r.Advice() {
 		fmt.Fprintf(&b, "- remains: %s\n", text(a))
 	}
-	for _, n := range r.Host.Notes {
+	for _, n := range r.notesToShow() {
 		fmt.Fprintf(&b, "- note: %s\n", text(n))
 	}
 	_, err := io.WriteString(w, b.String()+"\n")

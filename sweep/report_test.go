@@ -7,18 +7,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hob/sweep/gpu"
 )
 
 // sample is a report with one of everything.
 func sample() Report {
 	ended, started := at(3), at(-3600)
-	memory, gpu, pid := int64(3<<30), int64(16<<30), 5123
+	memory, card, pid := int64(3<<30), int64(16<<30), 5123
 	return Report{
 		Schema: 1, Run: "chat", Task: "llm", Reason: "down", StartedAt: noon, EndedAt: at(3.25),
-		Host: ReportHost{OS: "linux", Boot: "b", Inspection: inspectedPartial, Notes: []string{"the environment of 2 processes could not be read"}},
+		Host: ReportHost{OS: "linux", Boot: "b", Inspection: inspectedPartial, Notes: []string{"the environment of 2 processes could not be read", gpu.NoGPU}},
 		Members: []ReportMember{
 			{PID: 100, Start: "linux:1", Parent: 90, Args: []string{"vllm", "serve", "a b"}, Evidence: []Evidence{Captured},
-				Signals: []string{"TERM"}, Fate: Terminated, MemoryBytes: &memory, GPUBytes: &gpu, Sent: sent("TERM"), EndedAt: &ended},
+				Signals: []string{"TERM"}, Fate: Terminated, MemoryBytes: &memory, GPUBytes: &card, Sent: sent("TERM"), EndedAt: &ended},
 			{PID: 101, Start: "linux:2", Parent: 100, Args: []string{"engine\x1b]0;owned\x07core"}, Evidence: []Evidence{Captured},
 				Signals: []string{"TERM", "KILL"}, Fate: Killed, EndedAt: &ended},
 			{PID: 103, Start: "linux:4", Parent: 101, Args: []string{"worker", "0"}, Evidence: []Evidence{Child}, Fate: Exited, EndedAt: &ended},

@@ -46,7 +46,8 @@ type Options struct {
 	// report have no fate, and their note says what they would get.
 	DryRun bool
 	// Take promotes look-alikes, in a Sweep of a task that has ended. One that is
-	// not what was listed is refused with ErrRefused, and then nothing is signalled.
+	// not what was listed is refused with ErrRefused, one that has ended is
+	// identity.ErrGone, and then nothing is signalled.
 	Take []Take
 	// GPU reads who holds GPU memory (gpu.Read); nil: not looked at, and
 	// unknown. Where the task holds any, the stop waits for it to be given back.
@@ -92,13 +93,10 @@ func Sweep(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effe
 	changed := s.tr.dirty
 	s.capture()
 	s.tr.dirty = changed || len(s.tr.targets()) > 0
-	switch {
-	case living:
+	if living {
 		return s.lookOnly(), refuseLiving(t, o)
-	case o.DryRun:
-		return s.preview(), nil
 	}
-	if err := s.promote(ctx); err != nil {
+	if err := s.promote(ctx); err != nil || o.DryRun {
 		return s.preview(), err
 	}
 	err := s.run(PhaseTerm)

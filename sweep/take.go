@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,8 +42,7 @@ func (s *stopper) promote(ctx context.Context) error {
 	for _, t := range s.o.Take {
 		like, ok := listed(host.lookalikes, t)
 		if !ok {
-			return fmt.Errorf("%w: %s is no look-alike of %s/%s now; `hob sweep %s/%s` lists them",
-				ErrRefused, t, s.tr.t.Run, s.tr.t.Task, s.tr.t.Run, s.tr.t.Task)
+			return s.unlisted(t)
 		}
 		if err := s.take(t, like); err != nil {
 			return err
@@ -59,6 +59,22 @@ func listed(likes []Lookalike, t Take) (Lookalike, bool) {
 		}
 	}
 	return Lookalike{}, false
+}
+
+// unlisted says why a process is no look-alike (any more).
+func (s *stopper) unlisted(t Take) error {
+	pin, err := s.tr.h.Open(t.PID)
+	if errors.Is(err, identity.ErrGone) {
+		return fmt.Errorf("take %s: %w", t, err)
+	}
+	if err == nil {
+		defer pin.Close()
+		if start := pin.Ref().Start; start != t.Start {
+			return fmt.Errorf("%w: pid %d is another process now (%s, not %s)", ErrRefused, t.PID, start, t.Start)
+		}
+	}
+	name := s.tr.t.Run + "/" + s.tr.t.Task
+	return fmt.Errorf("%w: %s does not look like %s now; `hob sweep %s` lists what does", ErrRefused, t, name, name)
 }
 
 // take pins a look-alike and makes a member of it.

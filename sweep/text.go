@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"hob/sweep/gpu"
 )
 
 // TextOptions say how a report looks on a terminal.
@@ -188,9 +190,15 @@ func (p *printer) host(r Report) {
 	if r.Host.Inspection != inspectedFull {
 		fmt.Fprintf(&p.b, "  inspection: %s\n", p.ink(warnInk, r.Host.Inspection))
 	}
-	for _, n := range r.Host.Notes {
+	for _, n := range r.notesToShow() {
 		fmt.Fprintf(&p.b, "    %s\n", p.ink(faintInk, safe(n)))
 	}
+}
+
+// notesToShow leaves out, for people, that a host has no GPU: most have none. The
+// JSON has it, since gpu_bytes is null there.
+func (r Report) notesToShow() []string {
+	return slices.DeleteFunc(slices.Clone(r.Host.Notes), func(n string) bool { return n == gpu.NoGPU })
 }
 
 // CommandLine is a command line as one would type it, on one line, with

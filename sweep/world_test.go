@@ -398,6 +398,32 @@ func TestTake(t *testing.T) {
 	}
 }
 
+func TestTakeOfOneThatHasEnded(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	s.observe()
+	like := s.w.Init().Fork(sim.Proc{Comm: "like", Args: []string{"server", "--port", "8000"}, Stranger: true})
+	take := Take{like.PID(), like.Ref().Start}
+	s.cmd.Exit()
+	like.Exit()
+	s.w.Pass(time.Second)
+	_, err := Sweep(context.Background(), s.w.Host(), s.target, s.disk, s, false, Options{Take: []Take{take}})
+	if !errors.Is(err, identity.ErrGone) || errors.Is(err, ErrRefused) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTakeDryRun(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	s.observe()
+	like := s.w.Init().Fork(sim.Proc{Comm: "like", Args: []string{"server", "--port", "8000"}, Stranger: true})
+	s.cmd.Exit()
+	s.w.Pass(time.Second)
+	r, err := Sweep(context.Background(), s.w.Host(), s.target, s.disk, s, false, Options{DryRun: true, Take: []Take{{like.PID(), like.Ref().Start}}})
+	if m := s.member(r, like); err != nil || m.Note != "would be ended" || !like.Alive() {
+		t.Errorf("%v, %+v", err, m)
+	}
+}
+
 func TestParseTake(t *testing.T) {
 	table := []struct {
 		text string

@@ -10,6 +10,7 @@ import (
 	"hob/identity"
 	"hob/identity/cut"
 	"hob/sweep"
+	"hob/sweep/gpu"
 	"hob/tmux"
 )
 
@@ -168,14 +169,14 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	out.Did = "stopped"
 	if o.DryRun {
 		out.Did = "would be stopped"
-		rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, DryRun: true})
+		rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, DryRun: true, GPU: gpu.Read})
 		out.Report, out.Err = &rep, err
 		return
 	}
 	if target, prev, out.Err = s.begin(run, o.Reason, target, prev); out.Err != nil {
 		return
 	}
-	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason})
+	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, GPU: gpu.Read})
 	out.Report = &rep
 	out.State, out.Err = s.finish(rep, err)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"hob/sweep"
+	"hob/sweep/gpu"
 )
 
 // Sweep looks at the whole host for what is left of tasks that have ended, and
@@ -64,7 +65,7 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 		return
 	}
 	living := d.State.Lives()
-	rep, err := sweep.Sweep(ctx, m.Host, target, prev, &s, living, sweep.Options{Reason: o.Reason, DryRun: o.DryRun})
+	rep, err := sweep.Sweep(ctx, m.Host, target, prev, &s, living, sweep.Options{Reason: o.Reason, DryRun: o.DryRun, GPU: gpu.Read})
 	out.Report, out.Err = &rep, err
 	if living || o.DryRun || err != nil || rep.Host.Inspection == "none" {
 		if living {
