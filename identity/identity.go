@@ -12,6 +12,28 @@
 //
 // A [Host] is the one door to processes: the real kernel ([Local]) or, in
 // tests, the simulated one of identity/sim.
+//
+// # How a Ref is verified
+//
+// The record itself comes first (is it one that hob can have written, of this
+// boot, of this pid namespace?). Then the number is pinned: on Linux by
+// pidfd_open, whose errors each mean something else, ENOENT for instance that the
+// number is a thread of another process now. What was pinned is compared: by the
+// inode of the pidfd, which no other process of this boot ever has (Linux ≥ 6.9),
+// else by the start token, read after the pin and before the pin was reaped. Last
+// it is asked, through the pin, whether it lives; the state letter does not count,
+// since a leader that is Z may have threads that serve on. The rows of this table
+// are in the README under "identity", and [Finding].Row names the one that decided.
+//
+// Where there is no pin (macOS, the BSDs, sandboxes without pidfd_open) the start
+// token is compared immediately before each signal and read again after it, and
+// the finding says Unpinned.
+//
+// # What is safe to share
+//
+// Hosts and Handles may be used from several goroutines at once. A Handle must be
+// closed; a call on a closed one errors, and never meets a descriptor that has
+// been given to another process meanwhile.
 package identity
 
 import (
