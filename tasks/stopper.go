@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hob/identity"
@@ -44,20 +45,15 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	if k := s.seen.Keeper; k != nil {
 		t.Keeper, t.Command = &k.Keeper, k.Command
 	}
-	t.Spared = s.spared()
-	return t, prev, nil
-}
-
-// spared are hob's tmux server and the caller.
-func (s *stopper) spared() []identity.Ref {
-	var refs []identity.Ref
+	self, err := s.self() // a caller that cannot name itself could not be spared
+	if err != nil {
+		return t, prev, err
+	}
+	t.Spared = []identity.Ref{*self}
 	if s.server != nil {
-		refs = append(refs, *s.server)
+		t.Spared = append(t.Spared, *s.server)
 	}
-	if self, err := s.self(); err == nil {
-		refs = append(refs, *self)
-	}
-	return refs
+	return t, prev, nil
 }
 
 // SaveCapture writes the capture to disk before it returns.
@@ -153,8 +149,9 @@ func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.
 	if errors.Is(err, tmux.ErrNoServer) {
 		return nil, nil, nil
 	}
+	others := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks})
 	for _, p := range panes {
-		if p.SessionName == run.Name && s.madeBy(p) {
+		if p.SessionName == run.Name && !slices.Contains(others, p.ID) && s.madeBy(p) {
 			server, err := s.serverRef(p.ServerPID)
 			s.server = &server
 			return &p, s.server, err
@@ -164,12 +161,25 @@ func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.
 }
 
 // madeBy reports whether a pane of the run's session is the one of this task's
-// start: its keeper says so, or, where none came up, it bears the task's name.
+// start: its keeper says so. Where none came up the window bears the task's name,
+// and that is not enough for a pane that lives: a person may have called a window
+// so, and other tasks share one by the layout.
 func (s *stopper) madeBy(p tmux.Pane) bool {
 	if k := s.seen.Keeper; k != nil {
 		return p.ID == k.Pane && p.PID == k.Keeper.PID
 	}
-	return p.WindowName == s.dir.Name
+	return p.WindowName == s.dir.Name && (p.Dead || s.keeps(p.PID))
+}
+
+// keeps reports whether a process is a keeper that was told to start this task.
+func (s *stopper) keeps(pid int) bool {
+	h, err := s.Host.Open(pid)
+	if err != nil {
+		return false
+	}
+	defer h.Close()
+	row, err := h.Read(identity.WantArgs)
+	return err == nil && len(row.Args) == 3 && row.Args[1] == "keeper" && row.Args[2] == s.dir.SpecPath()
 }
 
 func (s *stopper) socketOf() string {
