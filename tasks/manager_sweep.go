@@ -36,22 +36,23 @@ func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir,
 	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
 		return out
 	}
-	if living := Derive(m.look(t)).State; living.Lives() && living != Stopping {
-		m.sweepOne(ctx, run, r, t, o, &out)
-		return out
+	seen := m.look(t)
+	if s := Derive(seen).State; !s.Lives() || s == Stopping {
+		unlock, err := t.Lock(ctx)
+		if err != nil {
+			out.Err = err
+			return out
+		}
+		defer unlock()
+		seen = m.look(t)
 	}
-	unlock, err := t.Lock(ctx)
-	if err != nil {
-		out.Err = err
-		return out
-	}
-	defer unlock()
-	m.sweepOne(ctx, run, r, t, o, &out)
+	m.sweepOne(ctx, run, r, t, seen, o, &out)
 	return out
 }
 
-func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, o StopOptions, out *Outcome) {
-	seen := m.look(t)
+// sweepOne sweeps a task as it was seen: under its lock, or living. One that has
+// ended since it was seen living is only looked at, for nobody holds its lock.
+func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, seen Seen, o StopOptions, out *Outcome) {
 	d := Derive(seen)
 	out.State, out.Did = d.State, "swept"
 	if seen.Trouble != nil {
