@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"hob/identity"
@@ -34,7 +36,7 @@ type keeper struct {
 	home    string
 	spec    Spec
 	self    identity.Ref
-	tmux    *identity.Ref // hob's tmux server, as the run records it
+	tmux    *identity.Ref // hob's tmux server, nil without one
 	reaper  *child.Reaper
 	signals *signals
 	inbox   chan func()
@@ -140,10 +142,25 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	defer me.Close()
 	k.self = me.Ref()
 	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
-	if r, err := run.Read(); err == nil {
-		k.tmux = r.Tmux.Server
-	}
+	k.tmux = paneServer(h, os.Getenv("TMUX"), os.Getppid())
 	return k, nil
+}
+
+// paneServer is the tmux server whose pane this is: our parent, if that is what
+// TMUX (socket,pid,session) names. The run's record need not name it yet: the
+// first keeper of a run comes up before that is written.
+func paneServer(h identity.Host, tmux string, parent int) *identity.Ref {
+	f := strings.Split(tmux, ",")
+	if len(f) < 3 || f[len(f)-2] != strconv.Itoa(parent) {
+		return nil
+	}
+	pin, err := h.Open(parent)
+	if err != nil {
+		return nil
+	}
+	defer pin.Close()
+	ref := pin.Ref()
+	return &ref
 }
 
 // admit checks that this start is wanted, by its owner too.
