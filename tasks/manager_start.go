@@ -177,12 +177,17 @@ func (m *Manager) waitEnd(ctx context.Context, h identity.Handle, done chan stru
 // and the next stop or sweep looks.
 func (u *upRun) failed(t *upTask, task Task, why error) error {
 	now := u.now()
-	state := Failed
-	if seen := u.look(t.dir); seen.Keeper != nil && seen.Exit == nil {
-		state = Unverified
-	}
-	task.State, task.Error, task.EndedAt, task.UpdatedAt = state, why.Error(), &now, now
+	task.State, task.Error, task.EndedAt, task.UpdatedAt = Failed, why.Error(), &now, now
 	u.event(u.dir, t.Name, "could not be started: "+why.Error())
+	if err := t.dir.WriteTask(task); err != nil {
+		return err
+	}
+	// Looked for after that: a keeper writes itself down and then reads the state,
+	// so one that is not seen here has seen it.
+	if seen := u.look(t.dir); seen.Trouble == nil && (seen.Keeper == nil || seen.Exit != nil) {
+		return nil
+	}
+	task.State = Unverified
 	return t.dir.WriteTask(task)
 }
 
