@@ -18,6 +18,8 @@ import (
 type StopOptions struct {
 	Reason string // of the report: down, restart, up, …
 	DryRun bool
+
+	onlyEnded bool // what lives is left alone: it has come up since nothing was
 }
 
 // Down stops the tasks side by side, and ends the tmux server with its last
@@ -34,6 +36,7 @@ func (m *Manager) Down(ctx context.Context, sel []Selection, o StopOptions) []Ou
 	if err != nil {
 		return []Outcome{{Err: err}}
 	}
+	o.onlyEnded = true
 	return slices.DeleteFunc(m.down(ctx, all, o), func(out Outcome) bool { return out.Err == nil })
 }
 
@@ -84,7 +87,7 @@ func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []O
 	var wg sync.WaitGroup
 	for i, task := range s.Tasks {
 		t := s.Run.Task(task)
-		if m.below(t) {
+		if m.below(t) && !o.onlyEnded {
 			own = i
 			continue
 		}
@@ -127,6 +130,7 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Did = "was never started"
 	case d.Over() && (seen.Keeper == nil || seen.KeeperV.Verdict != identity.Owned):
 		m.tidy(ctx, r, t, seen, d, o, &out)
+	case o.onlyEnded:
 	default:
 		m.runStop(ctx, r, t, seen, o, &out)
 	}
