@@ -126,7 +126,7 @@ func (m *Manager) correct(r *RunDir, t *TaskDir, did string) (string, error) {
 	defer unlock()
 	seen := m.look(t)
 	d := Derive(seen)
-	if seen.Trouble != nil || !d.Over() || seen.KeeperV.Verdict == identity.Owned {
+	if seen.Trouble != nil || seen.Task == nil || !d.Over() || seen.KeeperV.Verdict == identity.Owned {
 		return "", seen.Trouble
 	}
 	task := *seen.Task

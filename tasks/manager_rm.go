@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 )
@@ -80,6 +81,14 @@ func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Out
 		return out
 	}
 	defer unlock()
+	// An up writes itself down under this lock before it makes any task: either it
+	// is seen below, or it finds the run gone and starts nothing.
+	unlockRun, err := r.Lock(ctx)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer unlockRun()
 	if out.Err = m.mayRemove(r, o.Forget); out.Err != nil {
 		out.Did = "kept"
 		return out
@@ -112,7 +121,10 @@ func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
 			u()
 		}
 	}
-	tasks, _ := r.Tasks()
+	tasks, err := r.Tasks()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range tasks {
 		u, err := r.Task(name).Lock(ctx)
 		if err != nil {
@@ -129,6 +141,9 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	tasks, err := m.taskNames(r)
 	if err != nil && !forget {
 		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " removes it all the same"}
+	}
+	if run, err := r.Read(); err == nil && m.startedBy(run) {
+		return &Problem{Msg: fmt.Sprintf("hob with pid %d is bringing it up", run.Starter.PID), Tip: "hob down " + r.Name}
 	}
 	for _, name := range tasks {
 		if err := mayForget(Name{r.Name, name}, Derive(m.look(r.Task(name))), forget); err != nil {

@@ -143,9 +143,12 @@ func (u *upRun) plan(ctx context.Context) error {
 
 // starting reports whether another hob is bringing the run up: it lives then,
 // although perhaps no task of it does yet.
-func (u *upRun) starting() bool {
-	s := u.run.Starter
-	return s != nil && s.PID != os.Getpid() && u.finding(s).Verdict == identity.Owned
+func (u *upRun) starting() bool { return u.startedBy(u.run) }
+
+// startedBy reports whether another hob is at work on bringing the run up.
+func (m *Manager) startedBy(run Run) bool {
+	s := run.Starter
+	return s != nil && s.PID != os.Getpid() && m.finding(s).Verdict == identity.Owned
 }
 
 // lookAll is the state of every task that the run's folder knows, and when it
@@ -265,7 +268,7 @@ func (u *upRun) open(ctx context.Context) error {
 	if err := u.fillRun(); err != nil {
 		return err
 	}
-	if err := u.dir.Write(u.run); err != nil {
+	if err := u.record(ctx); err != nil {
 		return err
 	}
 	w, err := newWatcher()
@@ -275,6 +278,20 @@ func (u *upRun) open(ctx context.Context) error {
 	u.watch = w
 	u.panes = u.newPaneMaker(u.tmux, u.dir, u.recipe.Layout)
 	return nil
+}
+
+// record writes run.json. Another up of the same run may have written where its
+// panes are since this one has read it.
+func (u *upRun) record(ctx context.Context) error {
+	unlock, err := u.dir.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if now, err := u.dir.Read(); err == nil && now.ID == u.run.ID {
+		u.run.Tmux = now.Tmux
+	}
+	return u.dir.Write(u.run)
 }
 
 func (u *upRun) fillRun() error {

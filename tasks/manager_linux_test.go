@@ -1,0 +1,203 @@
+package tasks
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/sweep"
+	"hob/tmux"
+)
+
+// another is a living process that is neither the test nor of any task, and its Ref.
+func another(t *testing.T, h identity.Host, args ...string) identity.Ref {
+	t.Helper()
+	cmd := &exec.Cmd{Path: os.Args[0], Args: args, Env: []string{roleEnv + "=hold-stdin"}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	pin, err := h.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pin.Close()
+	return pin.Ref()
+}
+
+// A start that was cut before its keeper wrote anything leaves a pane that only
+// its window's name and what runs in it tell. The name alone is anybody's.
+func TestPaneOfACutStart(t *testing.T) {
+	_, d := newTask(t)
+	h := localHost(t)
+	s := stopper{Manager: &Manager{Host: h}, dir: d}
+	keeper := another(t, h, "hob", "keeper", d.SpecPath()).PID
+	stranger := another(t, h, "hob", "keeper", strings.Replace(d.SpecPath(), "llm", "other", 1)).PID
+	for name, c := range map[string]struct {
+		pane tmux.Pane
+		ours bool
+	}{
+		"the keeper, not written down": {tmux.Pane{WindowName: "llm", PID: keeper}, true},
+		"it has ended":                 {tmux.Pane{WindowName: "llm", PID: keeper, Dead: true}, true},
+		"another task's keeper":        {tmux.Pane{WindowName: "llm", PID: stranger}, false},
+		"a person's program":           {tmux.Pane{WindowName: "llm", PID: os.Getpid()}, false},
+		"another window":               {tmux.Pane{WindowName: "llm2", PID: keeper}, false},
+	} {
+		if s.madeBy(c.pane) != c.ours {
+			t.Errorf("%s: ours is %t", name, !c.ours)
+		}
+	}
+}
+
+// A task that has ended since it was seen living is not swept: whoever sees to
+// its end holds its lock, and a sweep of a living task does not.
+func TestSweepAsSeen(t *testing.T) {
+	r, d := newTask(t)
+	h := localHost(t)
+	m := &Manager{Store: r.store, Host: h}
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := testTask()
+	task.State = Failed
+	if err := errors.Join(r.Write(Run{Name: "chat", ID: "feedface"}), d.WriteTask(task)); err != nil {
+		t.Fatal(err)
+	}
+	owned := identity.Finding{Verdict: identity.Owned}
+	up := task
+	up.State = Up
+	seen := Seen{Task: &up, Keeper: &Keeper{Nonce: "n", Keeper: *self}, KeeperV: owned, Command: owned}
+	var out Outcome
+	m.sweepOne(t.Context(), Run{Name: "chat", ID: "feedface"}, r, d, seen, StopOptions{Reason: "sweep"}, &out)
+	if out.Did != "looked at" || out.Err != nil {
+		t.Errorf("%+v", out)
+	}
+	if _, err := d.ReadReport(); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("a report was written without the lock: %v", err)
+	}
+}
+
+// A run that another hob is bringing up has perhaps no task yet: it is kept.
+func TestRemoveWhileBroughtUp(t *testing.T) {
+	r, _ := newTask(t)
+	h := localHost(t)
+	m := &Manager{Store: r.store, Host: h}
+	starter := another(t, h, "hob", "up")
+	if err := r.Write(Run{Name: "chat", ID: "feedface", Tasks: []string{"llm"}, Starter: &starter}); err != nil {
+		t.Fatal(err)
+	}
+	if out := m.removeRun(t.Context(), r, RemoveOptions{Forget: true}); out.Err == nil || out.Did != "kept" {
+		t.Errorf("%+v", out)
+	}
+	if err := r.Write(Run{Name: "chat", ID: "feedface", Tasks: []string{"llm"}}); err != nil {
+		t.Fatal(err)
+	}
+	if out := m.removeRun(t.Context(), r, RemoveOptions{}); out.Err != nil {
+		t.Errorf("nobody brings it up: %+v", out)
+	}
+}
+
+// An up waits for run.lock, and takes over where the panes are as another up of
+// the run has just written.
+func TestUpRecordsUnderTheLock(t *testing.T) {
+	r, _ := newTask(t)
+	if err := r.Write(Run{Name: "chat", ID: "feedface"}); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := r.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upRun{Manager: &Manager{Store: r.store}, dir: r, run: Run{Name: "chat", ID: "feedface", Ports: map[string]int{"llm": 8000}}}
+	done := make(chan error)
+	go func() { done <- u.record(t.Context()) }()
+	server := testRef(7)
+	if err := r.Write(Run{Name: "chat", ID: "feedface", Tmux: TmuxServer{Session: "$3", Server: &server}}); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	run, err := r.Read()
+	if err != nil || run.Tmux.Session != "$3" || run.Ports["llm"] != 8000 {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// A start that is given up while its keeper has come up, and has not said how it
+// ended: what it left is not known, so the task is not called failed.
+func TestFailedStartWithAKeeper(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upRun{Manager: m, dir: r}
+	task := Task{Run: "chat", Task: "llm", Nonce: "n", Kind: sweep.Server, State: Starting}
+	for _, c := range []struct {
+		keeper *Keeper
+		want   State
+	}{{nil, Failed}, {&Keeper{Nonce: "n", Keeper: *self}, Unverified}} {
+		if err := d.WriteTask(task); err != nil {
+			t.Fatal(err)
+		}
+		if c.keeper != nil {
+			if err := d.WriteKeeper(*c.keeper); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := u.failed(&upTask{dir: d}, task, errors.New("cut")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.ReadTask(); err != nil || got.State != c.want || got.Error != "cut" {
+			t.Errorf("%+v, %v, want %s", got, err, c.want)
+		}
+	}
+}
+
+// down without a name found nothing up. What has come up since is not its business.
+func TestDownOfNothingLeavesWhatLives(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	task := Task{Run: "chat", Task: "llm", Nonce: "n", Kind: sweep.Server, State: Up, StartedAt: &now}
+	err = errors.Join(r.Write(Run{Name: "chat", ID: "feedface"}), d.WriteTask(task),
+		d.WriteKeeper(Keeper{Nonce: "n", Keeper: *self, Command: self}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := m.stopLocked(t.Context(), r, d, StopOptions{Reason: "down", onlyEnded: true})
+	if got, err := d.ReadTask(); err != nil || got.State != Up || out.Report != nil {
+		t.Errorf("%+v, %+v, %v", out, got, err)
+	}
+}
+
+// The first keeper of a run comes up before the run's record names the server.
+func TestPaneServer(t *testing.T) {
+	h, parent := localHost(t), os.Getppid()
+	tmuxEnv := func(pid int) string { return "/tmp/a,b.sock," + strconv.Itoa(pid) + ",0" }
+	if ref := paneServer(h, tmuxEnv(parent), parent); ref == nil || ref.PID != parent {
+		t.Errorf("our parent, which TMUX names: %v", ref)
+	}
+	for name, env := range map[string]string{"another pid": tmuxEnv(parent + 1), "no TMUX": "", "torn": strconv.Itoa(parent)} {
+		if ref := paneServer(h, env, parent); ref != nil {
+			t.Errorf("%s: %v", name, ref)
+		}
+	}
+}
