@@ -67,6 +67,8 @@ type logReader struct {
 	out   func([]byte) error
 	file  *os.File // the one that is read; nil before the first is there
 	part  []byte   // of a line whose end has not come yet
+
+	expected bool // the task is about to be started: before its first record it has not ended
 }
 
 func (l *logReader) run(ctx context.Context) error {
@@ -96,6 +98,9 @@ func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
 	for {
 		seen := l.m.look(l.dir)
 		over := seen.Trouble != nil || !Derive(seen).State.Lives() && !stillWrites(seen)
+		if seen.Task == nil && l.expected {
+			over = false
+		}
 		if err := l.more(); err != nil {
 			return err
 		}
@@ -110,7 +115,7 @@ func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
 		case <-end:
 			end = make(chan struct{}) // it ends once
 		case <-ctx.Done():
-			return errors.Join(l.flush(), context.Cause(ctx))
+			return errors.Join(l.more(), l.flush(), context.Cause(ctx))
 		}
 	}
 }

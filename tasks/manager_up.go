@@ -78,13 +78,18 @@ func (m *Manager) Up(ctx context.Context, r *recipes.Recipe, o UpOptions) ([]Out
 		return u.planned(), err
 	}
 	defer u.watch.close()
+	return u.bringAll(ctx), nil
+}
+
+// bringAll brings all tasks to where they are to be, side by side.
+func (u *upRun) bringAll(ctx context.Context) []Outcome {
 	var wg sync.WaitGroup
 	outs := make([]Outcome, len(u.tasks))
 	for i, t := range u.tasks {
 		wg.Go(func() { outs[i] = u.bring(ctx, t) })
 	}
 	wg.Wait()
-	return outs, nil
+	return outs
 }
 
 // prepareUp decides and checks everything that can be before the first task

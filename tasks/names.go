@@ -124,7 +124,7 @@ func Near(name string, have []string) []string {
 		if strings.HasPrefix(h, name) {
 			far = 1
 		}
-		if far <= max(1, len(name)/3) {
+		if far <= max(1, (len(name)+1)/3) {
 			near = append(near, scored{h, far})
 		}
 	}

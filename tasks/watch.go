@@ -35,14 +35,19 @@ func newWatcher() (*watcher, error) {
 // add returns a channel that is sent to after a wanted file of dir has changed.
 // Several changes may come as one.
 func (w *watcher) add(dir string, wanted func(file string) bool) (<-chan struct{}, error) {
+	wake := make(chan struct{}, 1)
+	return wake, w.join(dir, wanted, wake)
+}
+
+// join is add for a channel that hears of several folders.
+func (w *watcher) join(dir string, wanted func(file string) bool, wake chan struct{}) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.notify.Add(dir); err != nil {
-		return nil, fmt.Errorf("watch %s: %w", dir, err)
+		return fmt.Errorf("watch %s: %w", dir, err)
 	}
-	wake := make(chan struct{}, 1)
 	w.subs[dir] = append(w.subs[dir], subscription{wanted, wake})
-	return wake, nil
+	return nil
 }
 
 // pump hands events on. Errors (a queue that overflowed) wake everybody: then

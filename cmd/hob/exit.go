@@ -34,11 +34,25 @@ func exitCode(err error) int {
 		found[codeOf(e)] = true
 	}
 	for _, code := range precedence {
+		if found[code] && code == exitFailed {
+			return ownCode(err)
+		}
 		if found[code] {
 			return code
 		}
 	}
 	return exitOK
+}
+
+// ownCode is the code of the work that failed, where that is asked for.
+func ownCode(err error) int {
+	for _, e := range leaves(err) {
+		var w *workFailed
+		if errors.As(e, &w) && w.code > 0 {
+			return w.code
+		}
+	}
+	return exitFailed
 }
 
 // leaves are the errors that were joined, each with the advice it carries.

@@ -40,21 +40,25 @@ Without an argument: the only run that is up.`,
 func (a *app) logLines(sel []tasks.Selection) func(tasks.Name, []byte) error {
 	several := len(sel) > 1 || len(sel) == 1 && len(sel[0].Tasks) > 1
 	return func(n tasks.Name, lines []byte) error {
-		lines = bytes.ReplaceAll(lines, []byte("\r\n"), []byte("\n"))
-		if !several {
-			_, err := a.out.Write(lines)
-			return err
-		}
-		prefix := n.Task + " | "
-		if len(sel) > 1 {
+		prefix := ""
+		switch {
+		case len(sel) > 1:
 			prefix = n.String() + " | "
+		case several:
+			prefix = n.Task + " | "
 		}
-		var b bytes.Buffer
-		for line := range bytes.Lines(lines) {
-			b.WriteString(prefix)
-			b.Write(line)
-		}
-		_, err := a.out.Write(b.Bytes())
+		_, err := a.out.Write(withPrefix(prefix, lines))
 		return err
 	}
+}
+
+// withPrefix puts a prefix before each line, and ends lines as files do, not as
+// the terminal that the task wrote to.
+func withPrefix(prefix string, lines []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(bytes.ReplaceAll(lines, []byte("\r\n"), []byte("\n"))) {
+		b.WriteString(prefix)
+		b.Write(line)
+	}
+	return b.Bytes()
 }

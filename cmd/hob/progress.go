@@ -49,28 +49,41 @@ func (p *progress) stop() {
 func (p *progress) tell(n tasks.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, row := range p.rows {
-		if row.Name == n.Name {
-			if !p.a.errTTY && (row.State != n.State || row.Text != n.Text) {
-				p.plain(n)
-			}
-			if !p.a.errTTY && tenth(n.Loading) > tenth(row.Loading) {
-				fmt.Fprintln(p.a.err, n.Name, "loading", loading(*n.Loading))
-			}
-			p.rows[i] = n
-			return
-		}
-	}
-	p.rows = append(p.rows, n)
-	if !p.a.errTTY {
-		p.plain(n)
+	if step, more := p.news(n); !p.a.errTTY {
+		p.plain(n, step, more)
 	}
 }
 
+// plainly tells each step as a line, also on a terminal: for a verb that shows
+// the tasks' own output beside it.
+func (p *progress) plainly(n tasks.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if step, more := p.news(n); !p.a.quiet {
+		p.plain(n, step, more)
+	}
+}
+
+// news takes a step in, and reports whether it is a new one, and whether another
+// tenth has been loaded.
+func (p *progress) news(n tasks.Progress) (step, more bool) {
+	for i, row := range p.rows {
+		if row.Name == n.Name {
+			p.rows[i] = n
+			return row.State != n.State || row.Text != n.Text, tenth(n.Loading) > tenth(row.Loading)
+		}
+	}
+	p.rows = append(p.rows, n)
+	return true, false
+}
+
 // plain is one step as a line.
-func (p *progress) plain(n tasks.Progress) {
-	if line := words(n); line != "" {
-		fmt.Fprintln(p.a.err, line)
+func (p *progress) plain(n tasks.Progress, step, more bool) {
+	if step {
+		fmt.Fprintln(p.a.err, words(n))
+	}
+	if more {
+		fmt.Fprintln(p.a.err, n.Name, "loading", loading(*n.Loading))
 	}
 }
 

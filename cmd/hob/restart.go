@@ -23,6 +23,7 @@ Without an argument: the only run that is up.`,
 			if err != nil {
 				return err
 			}
+			a.reapFirst(cmd.Context(), m)
 			sel, err := chosen(m, args, all)
 			if err != nil {
 				return err

@@ -32,6 +32,7 @@ which something survived, is kept.`,
 			if err != nil {
 				return err
 			}
+			a.reapFirst(cmd.Context(), m)
 			if archived {
 				names, err := m.Archived()
 				if err != nil {

@@ -30,9 +30,9 @@ behind, and with no other.`,
 	f.BoolVar(&a.noColor, "no-color", false, "write no colours (also: $NO_COLOR)")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "write only what was asked for, and errors")
 	cmd.AddCommand(
-		a.upCommand(), a.downCommand(), a.restartCommand(),
-		a.psCommand(), a.logsCommand(), a.attachCommand(),
-		a.sweepCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
+		a.upCommand(), a.downCommand(), a.restartCommand(), a.runCommand(),
+		a.psCommand(), a.logsCommand(), a.attachCommand(), a.waitCommand(), a.eventsCommand(),
+		a.sweepCommand(), a.reapCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
 		a.recipesCommand(), a.schemaCommand(), a.whyCommand(),
 		a.versionCommand(),
 	)

@@ -220,7 +220,7 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 
 func lives(ts *testscript.TestScript, neg bool, args []string) {
 	if alive(ts, args[0]) == neg {
-		ts.Fatalf("process %s: alive is %t", args[0], !neg)
+		ts.Fatalf("process %s: alive is %t", args[0], neg)
 	}
 }
 

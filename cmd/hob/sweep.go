@@ -23,6 +23,7 @@ living task nothing is signalled. Without an argument: every run.`,
 			if err != nil {
 				return err
 			}
+			a.reapFirst(cmd.Context(), m)
 			sel, err := named(m, args)
 			if err != nil {
 				return err

@@ -46,6 +46,7 @@ func (a *app) up(cmd *cobra.Command, r *recipes.Recipe, o tasks.UpOptions) error
 	if err != nil {
 		return err
 	}
+	a.reapFirst(cmd.Context(), m)
 	show := a.progress(m)
 	outs, err := m.Up(cmd.Context(), r, o)
 	show.stop()

@@ -1,0 +1,122 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Ending is how a task ended.
+type Ending struct {
+	Name
+	State State
+	Note  string
+	Code  *int   // exit code; null when a signal ended it, or nobody knows
+	Sig   string // the signal's name
+}
+
+// Good reports whether the work was done: a job that completed, a server or
+// shell that ended well or was stopped.
+func (e Ending) Good() bool {
+	return e.State == Completed || e.State == Exited || e.State == Stopped
+}
+
+// ExitCode is the work's own code, as a shell would give it; 1 when it is not known.
+func (e Ending) ExitCode() int {
+	switch {
+	case e.Code != nil:
+		return *e.Code
+	case e.Sig != "":
+		if n, err := signalNamed(e.Sig); err == nil {
+			return 128 + int(n)
+		}
+	case e.Good():
+		return 0
+	}
+	return 1
+}
+
+func endingOf(n Name, s Seen) Ending {
+	d := Derive(s)
+	e := Ending{Name: n, State: d.State, Note: d.Note}
+	if s.Exit != nil {
+		e.Code, e.Sig = s.Exit.Code, s.Exit.Signal
+	}
+	return e
+}
+
+// Wait waits until each task has ended, and nobody is at work on it.
+func (m *Manager) Wait(ctx context.Context, sel []Selection) ([]Ending, error) {
+	w, err := newWatcher()
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	var names []Name
+	for _, s := range sel {
+		for _, task := range s.Tasks {
+			names = append(names, Name{s.Run.Name, task})
+		}
+	}
+	ends, errs := make([]Ending, len(names)), make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, n := range names {
+		wg.Go(func() { ends[i], errs[i] = m.untilEnd(ctx, w, n) })
+	}
+	wg.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// untilEnd waits until one task has ended. One that was never started is not
+// waited for, unless it is to be: then its first record is.
+func (m *Manager) untilEnd(ctx context.Context, w *watcher, n Name) (Ending, error) {
+	return m.untilEndOf(ctx, w, n, false)
+}
+
+func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected bool) (Ending, error) {
+	t := m.Store.Run(n.Run).Task(n.Task)
+	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) && !expected {
+		return Ending{Name: n, State: Stopped, Note: "never started"}, nil
+	}
+	wake, err := w.add(t.Path, stateFiles)
+	if err != nil {
+		return Ending{Name: n}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var end <-chan struct{}
+	for {
+		seen := m.look(t)
+		if seen.Trouble != nil {
+			return Ending{Name: n, State: Unverified}, seen.Trouble
+		}
+		if seen.Task != nil && hasEnded(seen) {
+			return endingOf(n, seen), nil
+		}
+		if end == nil && seen.Keeper != nil {
+			end = m.endOf(ctx, seen.Keeper.Keeper.PID)
+		}
+		select {
+		case <-wake:
+		case <-end:
+			end = make(chan struct{}) // it ends once
+		case <-ctx.Done():
+			return Ending{Name: n}, context.Cause(ctx)
+		}
+	}
+}
+
+// hasEnded: the task is over, or in a state that it does not leave by itself.
+func hasEnded(s Seen) bool {
+	d := Derive(s)
+	return !d.State.Lives() && !d.Tended
+}
+
+// Failure is what a verb says of work that failed.
+func (e Ending) Failure() error {
+	if e.Good() {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %s", e.Name, e.State, e.Note)
+}
