@@ -32,7 +32,7 @@ func TestSecondOpinion(t *testing.T) {
 	}
 	compared := 0
 	for _, row := range table.Procs {
-		ours, theirs := compareTwice(row)
+		ours, theirs := agree(row)
 		if theirs != "" {
 			compared++
 		}
@@ -45,10 +45,10 @@ func TestSecondOpinion(t *testing.T) {
 	}
 }
 
-// compareTwice reads a process by both until they agree, three times at most;
-// nothing for one that has ended or cannot be read.
-func compareTwice(row Process) (ours, theirs string) {
-	for range 3 {
+// agree reads a process by both until they agree, for a while; nothing for
+// one that has ended or cannot be read.
+func agree(row Process) (ours, theirs string) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var created time.Time
 		theirs, created = secondOpinion(row.PID)
 		now, err := readRow(procPath(row.PID)+"/", row.PID, WantArgs|WantUser|WantStarted)
