@@ -233,7 +233,7 @@ func TestAStoppedKeeperIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := h.Signal(syscall.Signal(unix.SIGSTOP)); err != nil {
+	if err := h.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	r := k.stop(sweep.Capture{}, sweep.Options{})

@@ -96,8 +96,8 @@ type scan struct {
 
 func (s *stopper) scan(ctx context.Context) scan {
 	var out scan
-	holders := map[int][]int{}
-	out.ports, holders = s.ports(ctx)
+	ports, holders := s.ports(ctx)
+	out.ports = ports
 	gpus, gpuNotes := s.settleGPU(ctx)
 	table, err := s.tr.h.Snapshot(ctx, rowWants)
 	if err == nil && !table.SawSelf {

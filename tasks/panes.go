@@ -42,7 +42,7 @@ func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux
 		if err != nil {
 			return tmux.Pane{}, err
 		}
-		return p.first(ctx, session, task, w, argv)
+		return p.first(ctx, session, w, argv)
 	}
 	p.mu.Unlock()
 	return p.make(ctx, tmux.Spawn{Session: session, Window: task, Argv: argv})
@@ -67,7 +67,7 @@ func (p *paneMaker) window(task string) (recipes.Window, bool) {
 
 // first makes a pane while nobody else of this run does: the one that makes the
 // session, or one that shares a window.
-func (p *paneMaker) first(ctx context.Context, session, task string, w recipes.Window, argv []string) (tmux.Pane, error) {
+func (p *paneMaker) first(ctx context.Context, session string, w recipes.Window, argv []string) (tmux.Pane, error) {
 	s := tmux.Spawn{Session: session, Window: w.Name, Argv: argv}
 	if id := p.windows[w.Name]; id != "" {
 		s.Window, s.Split, s.Layout = id, true, w.Split

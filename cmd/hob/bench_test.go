@@ -17,11 +17,10 @@ import (
 
 // bench is a hob of its own, as it is shipped, with a state folder of its own.
 type bench struct {
-	b    *testing.B
-	dir  string
-	hob  string
-	env  []string
-	name string
+	b   *testing.B
+	dir string
+	hob string
+	env []string
 }
 
 func newBench(b *testing.B) *bench {

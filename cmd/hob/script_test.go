@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -391,11 +390,4 @@ func killServer(ts *testscript.TestScript, _ bool, _ []string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	ts.Check(err)
 	kill(pid, syscall.SIGKILL)
-}
-
-// jsonList is for tests that read `hob ps --json`.
-func jsonList(data []byte) ([]map[string]any, error) {
-	var list []map[string]any
-	err := json.Unmarshal(data, &list)
-	return list, err
 }

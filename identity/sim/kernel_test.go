@@ -10,8 +10,6 @@ import (
 
 func quietWorld(o Options) *World { return New(Quiet, o) }
 
-func task(args ...string) Proc { return Proc{Tree: "t", Args: append([]string{"/bin/x"}, args...)} }
-
 func TestOrphansGoToTheNearestLivingSubreaper(t *testing.T) {
 	for _, c := range []struct {
 		name        string

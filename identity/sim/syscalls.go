@@ -91,7 +91,7 @@ func (k kernel) TGID(pid int) (int, error) {
 	return p.pid, nil
 }
 
-func (k kernel) UID(fd, pid int) int {
+func (k kernel) UID(fd, _ int) int {
 	w, p := k.w, k.w.fds[fd]
 	if w.o.NoPidfs && (w.sightless() || w.unseen(p) || p.hidden) {
 		return -1
