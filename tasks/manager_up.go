@@ -116,7 +116,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if err := u.preflight(ctx); err != nil || o.DryRun {
 		return u, err
 	}
-	return u, u.open()
+	return u, u.open(ctx)
 }
 
 // plan finds out what of the recipe is to be started.
@@ -266,7 +266,7 @@ func (u *upRun) archive(ctx context.Context) error {
 }
 
 // open makes the run's records and the window maker.
-func (u *upRun) open() error {
+func (u *upRun) open(ctx context.Context) error {
 	if err := u.dir.Create(); err != nil {
 		return err
 	}
