@@ -74,9 +74,7 @@ func openStew(t *testing.T) *kitchen {
 	}
 	k := open(t)
 	k.bin = bin
-	text, err := os.ReadFile("testdata/stew.sh")
-	k.check(err)
-	k.check(os.WriteFile(k.path("stew.sh"), text, 0o600))
+	k.testdata("stew.sh")
 	k.check(unix.Mkfifo(k.d()+"/never", 0o600))
 	k.recipe(stewRecipe)
 	k.stranger("with the same command line", exec.Command("sh", k.path("stew.sh"), k.d()))
@@ -244,24 +242,6 @@ func (k *kitchen) settled(r result) {
 			k.t.Errorf("%s lives", name)
 		}
 	}
-}
-
-func (k *kitchen) store() *tasks.Store {
-	k.t.Helper()
-	s, err := tasks.ViewStore(k.path("home"))
-	k.check(err)
-	return s
-}
-
-// stateOf is what `hob ps` says of a task.
-func (k *kitchen) stateOf(name string) tasks.State {
-	k.t.Helper()
-	m := &tasks.Manager{Store: k.store(), Host: k.host}
-	sel, err := m.Select([]string{name})
-	k.check(err)
-	list, err := m.List(sel)
-	k.check(err)
-	return list[0].State
 }
 
 // readReports reads every report that is in the state folder now, and adds the

@@ -90,7 +90,7 @@ func TestMatrix(t *testing.T) {
 // end is one column of the matrix.
 func end(t *testing.T, name string, e ending, real *tally) {
 	k := open(t)
-	command := append([]string{python(t), k.path("kinds.py"), k.d()}, e.words...)
+	command := append([]string{python(t), k.testdata("kinds.py"), k.d()}, e.words...)
 	kinds := k.makeKinds(command, e.before)
 	list := k.strangers(command)
 	e.act(k)
@@ -114,7 +114,6 @@ func end(t *testing.T, name string, e ending, real *tally) {
 func (k *kitchen) makeKinds(command []string, before func(*kitchen)) []string {
 	k.t.Helper()
 	kinds := slices.Clone(matrix.kinds)
-	k.copyKinds()
 	if dir := k.otherCgroup(); dir != "" {
 		k.env = append(k.env, "OTHER_CGROUP="+dir)
 	} else {
@@ -149,13 +148,6 @@ func python(t *testing.T) string {
 	}
 	t.Fatal("no python3 with setproctitle: install python3-setproctitle")
 	return ""
-}
-
-func (k *kitchen) copyKinds() {
-	k.t.Helper()
-	text, err := os.ReadFile("testdata/kinds.py")
-	k.check(err)
-	k.check(os.WriteFile(k.path("kinds.py"), text, 0o644))
 }
 
 // otherCgroup makes a cgroup for a child to move to: in the unified hierarchy, or

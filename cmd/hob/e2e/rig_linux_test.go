@@ -70,6 +70,7 @@ type kitchen struct {
 	dir  string // short: a socket's path may have 100 bytes
 	bin  string
 	env  []string
+	home string // the state folder
 	host identity.Host
 	pins map[string]identity.Handle // of the processes that have written a file of their name
 	last []func()                   // done when all processes have ended
@@ -98,8 +99,9 @@ func open(t *testing.T) *kitchen {
 	k.check(os.Mkdir(k.d(), 0o777))
 	k.check(os.Chmod(k.d(), 0o777)) // a child that has changed its user writes here
 	k.check(os.Mkdir(k.path("rt"), 0o700))
+	k.home = k.path("home")
 	k.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm", "LANG=C.UTF-8", "D=" + k.d(),
-		"HOB_HOME=" + k.path("home"), "XDG_RUNTIME_DIR=" + k.path("rt")}
+		"HOB_HOME=" + k.home, "XDG_RUNTIME_DIR=" + k.path("rt")}
 	return k
 }
 
@@ -113,6 +115,15 @@ func (k *kitchen) check(err error) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
+}
+
+// testdata copies a file to the kitchen, so that its path is a mark too.
+func (k *kitchen) testdata(name string) string {
+	k.t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	k.check(err)
+	k.check(os.WriteFile(k.path(name), text, 0o644))
+	return k.path(name)
 }
 
 // until waits for a condition.
@@ -186,19 +197,33 @@ func (k *kitchen) recipe(text string) {
 // task is the folder of a task's records.
 func (k *kitchen) task(name string) *tasks.TaskDir {
 	k.t.Helper()
-	s, err := tasks.ViewStore(k.path("home"))
-	k.check(err)
 	run, task, _ := strings.Cut(name, "/")
-	return s.Run(run).Task(task)
+	return k.store().Run(run).Task(task)
 }
 
 func (k *kitchen) run(name string) tasks.Run {
 	k.t.Helper()
-	s, err := tasks.ViewStore(k.path("home"))
-	k.check(err)
-	r, err := s.Run(name).Read()
+	r, err := k.store().Run(name).Read()
 	k.check(err)
 	return r
+}
+
+func (k *kitchen) store() *tasks.Store {
+	k.t.Helper()
+	s, err := tasks.ViewStore(k.home)
+	k.check(err)
+	return s
+}
+
+// stateOf is what `hob ps` says of a task.
+func (k *kitchen) stateOf(name string) tasks.State {
+	k.t.Helper()
+	m := &tasks.Manager{Store: k.store(), Host: k.host}
+	sel, err := m.Select([]string{name})
+	k.check(err)
+	list, err := m.List(sel)
+	k.check(err)
+	return list[0].State
 }
 
 // reports reads what hob prints with --json.
