@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -89,11 +90,25 @@ func (a *app) open(verb string, open func(string) (*tasks.Store, error)) (*tasks
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	self, err := program()
 	if err != nil {
 		return nil, fmt.Errorf("find the hob program, which each pane runs: %w", err)
 	}
 	return &tasks.Manager{Store: store, Host: host, Self: self, Version: version, Verb: verb, Environ: a.env}, nil
+}
+
+// program is the path of this hob. Without a procfs Linux does not say, and a
+// stop must not fail for that: then it is as the shell would find it.
+func program() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		return self, nil
+	}
+	found, lookErr := exec.LookPath(os.Args[0])
+	if lookErr != nil {
+		return "", err
+	}
+	return filepath.Abs(found)
 }
 
 // configDir is where a person's own recipes and engines are.

@@ -18,7 +18,6 @@ import (
 
 	"hob/identity"
 	"hob/sweep"
-	"hob/tasks"
 )
 
 // A cut kills hob, or the keeper, at one of its steps; the next invocation has to
@@ -184,7 +183,9 @@ func (k *kitchen) finish(again bool) {
 	seen := map[proc]bool{}
 	k.readReports(seen)
 	if again {
-		k.must("up")
+		if r := k.hob("up"); r.code != 0 { // it saw the task up, whose keeper has just been killed, and says so
+			k.must("up")
+		}
 		k.readReports(seen) // of a stop that it finished; that of the next one replaces it
 	}
 	r := k.must("down", "--all")
@@ -227,14 +228,9 @@ func procOf(r identity.Ref) proc { return proc{r.PID, r.Start} }
 // settled checks that nothing is left, and that all records can be read.
 func (k *kitchen) settled(r result) {
 	k.t.Helper()
-	list, err := (&tasks.Manager{Store: k.store(), Host: k.host}).All()
-	k.check(err)
-	for _, sel := range list {
-		for _, task := range sel.Tasks {
-			st := k.stateOf(sel.Run.Name + "/" + task)
-			if !st.Settled() {
-				k.t.Errorf("%s/%s is %s after: %v", sel.Run.Name, task, st, r)
-			}
+	for name, state := range k.states() {
+		if !state.Settled() {
+			k.t.Errorf("%s is %s after: %v", name, state, r)
 		}
 	}
 	for name := range k.pins {

@@ -70,7 +70,8 @@ type kitchen struct {
 	dir  string // short: a socket's path may have 100 bytes
 	bin  string
 	env  []string
-	home string // the state folder
+	home string              // the state folder
+	user *syscall.Credential // who runs hob; nil for whoever runs the test
 	host identity.Host
 	pins map[string]identity.Handle // of the processes that have written a file of their name
 	last []func()                   // done when all processes have ended
@@ -152,6 +153,7 @@ func (k *kitchen) command(args ...string) *exec.Cmd {
 	k.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, k.bin, args...)
 	cmd.Dir, cmd.Env = k.dir, k.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: k.user}
 	return cmd
 }
 
@@ -191,7 +193,7 @@ func (k *kitchen) must(args ...string) result {
 func (k *kitchen) recipe(text string) {
 	k.t.Helper()
 	text = strings.NewReplacer("@D", k.d(), "@K", k.dir).Replace(text)
-	k.check(os.WriteFile(k.path("hob.yaml"), []byte(text), 0o600))
+	k.check(os.WriteFile(k.path("hob.yaml"), []byte(text), 0o644))
 }
 
 // task is the folder of a task's records.
@@ -215,15 +217,27 @@ func (k *kitchen) store() *tasks.Store {
 	return s
 }
 
-// stateOf is what `hob ps` says of a task.
+// states are what `hob ps` says of all tasks.
+func (k *kitchen) states() map[string]tasks.State {
+	k.t.Helper()
+	r := k.must("ps", "--json")
+	var list []struct {
+		Run, Task string
+		State     tasks.State
+	}
+	if err := json.Unmarshal([]byte(r.out), &list); err != nil {
+		k.t.Fatalf("hob ps: %v: %v", err, r)
+	}
+	all := map[string]tasks.State{}
+	for _, s := range list {
+		all[s.Run+"/"+s.Task] = s.State
+	}
+	return all
+}
+
 func (k *kitchen) stateOf(name string) tasks.State {
 	k.t.Helper()
-	m := &tasks.Manager{Store: k.store(), Host: k.host}
-	sel, err := m.Select([]string{name})
-	k.check(err)
-	list, err := m.List(sel)
-	k.check(err)
-	return list[0].State
+	return k.states()[name]
 }
 
 // reports reads what hob prints with --json.
