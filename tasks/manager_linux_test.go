@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/recipes"
 	"hob/sweep"
 	"hob/tmux"
 )
@@ -198,6 +199,23 @@ func TestPaneServer(t *testing.T) {
 	for name, env := range map[string]string{"another pid": tmuxEnv(parent + 1), "no TMUX": "", "torn": strconv.Itoa(parent)} {
 		if ref := paneServer(h, env, parent); ref != nil {
 			t.Errorf("%s: %v", name, ref)
+		}
+	}
+}
+
+// A run that is up belongs to nobody or to another hob: a contained one would end it.
+func TestRunOfARunThatIsUp(t *testing.T) {
+	r, _ := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	recipe := &recipes.Recipe{Name: "chat", Tasks: []recipes.Task{{Name: "llm", Kind: "server"}}}
+	starter := another(t, m.Host, "hob", "up")
+	if err := r.Write(Run{Name: "chat", ID: "feedface", Digest: digest(recipe), Starter: &starter}); err != nil {
+		t.Fatal(err)
+	}
+	for lifetime, refused := range map[Lifetime]bool{Contained: true, Detached: false} {
+		u := &upRun{Manager: m, dir: r, recipe: recipe, o: UpOptions{Lifetime: lifetime}}
+		if err := u.plan(t.Context()); errors.Is(err, ErrUsage) != refused {
+			t.Errorf("%s: %v", lifetime, err)
 		}
 	}
 }

@@ -41,9 +41,6 @@ func (m *Manager) Run(ctx context.Context, r *recipes.Recipe, o RunOptions) (Run
 		return RunResult{}, err
 	}
 	defer u.watch.close()
-	if i := slices.IndexFunc(u.tasks, func(t *upTask) bool { return t.act == leave }); i >= 0 {
-		return RunResult{}, usage("another name with --name, or hob down "+u.dir.Name, "run %q is up already", u.dir.Name)
-	}
 	c := &contained{upRun: u, o: o}
 	return c.toTheEnd(ctx)
 }

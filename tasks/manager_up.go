@@ -134,6 +134,10 @@ func (u *upRun) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d == runLives && u.o.Lifetime == Contained && !u.o.Keep {
+		// It would be ended with this hob, and belongs to nobody or to another.
+		return usage("another name with --name, or hob down "+u.dir.Name, "run %q is up already", u.dir.Name)
+	}
 	if d == runEnded && u.o.Keep {
 		d = runLives
 	}
