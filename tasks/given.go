@@ -86,12 +86,18 @@ func (u *upRun) claimGPUs(rooms []*gpuRoom) {
 			if loaded := state == Ready; loaded && grant.Memory > 0 {
 				continue // what it took is no longer free
 			}
-			mine, _ := seen(grant.GPUs, rooms)
-			for _, r := range mine {
+			for _, r := range grantedOf(rooms, grant) {
 				r.promise(Name{s.Run.Name, task}.String(), grant.Memory)
 			}
 		}
 	}
+}
+
+// grantedOf are those of the rooms that a task was given. It may have others, that
+// this caller is not to see.
+func grantedOf(rooms []*gpuRoom, g GPUGrant) []*gpuRoom {
+	words := strings.Split(g.GPUs, ",")
+	return slices.DeleteFunc(slices.Clone(rooms), func(r *gpuRoom) bool { return !slices.ContainsFunc(words, r.named) })
 }
 
 // starts reports whether this up starts the task.

@@ -157,3 +157,13 @@ func TestVisible(t *testing.T) {
 		}
 	}
 }
+
+// A task that has GPUs beside those that this caller sees has its claim on these.
+func TestGrantsBesideWhatIsSeen(t *testing.T) {
+	all := rooms(20, 20, 20)
+	for gpus, want := range map[string]int{"0,2": 1, "2": 0, "0,1": 2, "GPU-ba": 1, "": 0} {
+		if got := grantedOf(all[:2], GPUGrant{GPUs: gpus}); len(got) != want {
+			t.Errorf("%q: %d of the two that are seen, want %d", gpus, len(got), want)
+		}
+	}
+}
