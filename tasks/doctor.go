@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,9 +136,11 @@ func checkLogind(user string) Check {
 	files, _ := filepath.Glob("/etc/systemd/logind.conf.d/*.conf") // the pattern is well-formed
 	kills := false
 	for _, f := range append([]string{"/etc/systemd/logind.conf"}, files...) {
-		if data, err := os.ReadFile(f); err == nil {
-			kills = logindKills(string(data), kills)
+		data, err := os.ReadFile(f)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Check{"log out", Unknown, "could not be read: " + err.Error(), "loginctl show-session --property=KillUserProcesses"}
 		}
+		kills = logindKills(string(data), kills)
 	}
 	_, err := os.Stat(filepath.Join("/var/lib/systemd/linger", filepath.Base(user)))
 	return judgeLogind(kills, user != "" && err == nil)
