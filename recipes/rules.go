@@ -179,6 +179,14 @@ func validGPUs(s string) error {
 	return nil
 }
 
+// validWindow refuses what tmux would expand in a window's name, or write otherwise.
+func validWindow(s string) error {
+	if len([]rune(s)) > 100 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '#' || r == '\\' }) {
+		return fmt.Errorf("not a window's name")
+	}
+	return notEmpty(s)
+}
+
 func validHost(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t\r\n/") {
 		return fmt.Errorf("not a host")

@@ -119,7 +119,7 @@ var layoutRule = &rule{
 	item: &rule{
 		says: "a window, like {window: main, panes: [chat]}", forms: mapping, foreign: windowWords,
 		keys: []key{
-			{"window", &rule{says: "a name", forms: text, check: notEmpty}, "its name", ""},
+			{"window", &rule{says: "a name without # and \\", forms: text, check: validWindow, pattern: `^[^\x00-\x1f\x7f#\\]{1,100}$`}, "its name", ""},
 			{"split", &rule{says: "a tmux layout, like main-vertical", forms: text, words: splits}, "how its panes share it", "tiled"},
 			{"panes", &rule{says: "a list of tasks", forms: sequence, item: taskRef}, "the tasks in it", ""},
 			{"focus", taskRef, "the pane that has the cursor", "the first"},

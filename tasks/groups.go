@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"hob/recipes"
@@ -36,8 +37,8 @@ func (m *Manager) members(run, group string, have []string) []Name {
 	if err != nil {
 		return nil // Names has told of it
 	}
-	var resolved recipes.Recipe
-	if json.Unmarshal(r.Resolved, &resolved) != nil {
+	resolved, err := r.recipe()
+	if err != nil {
 		return nil // of another hob, whose tasks can still be named one by one
 	}
 	var found []Name
@@ -49,4 +50,13 @@ func (m *Manager) members(run, group string, have []string) []Name {
 		}
 	}
 	return found
+}
+
+// recipe is the run's recipe as it was resolved, without the environment's values.
+func (r *Run) recipe() (*recipes.Recipe, error) {
+	var resolved recipes.Recipe
+	if err := json.Unmarshal(r.Resolved, &resolved); err != nil {
+		return nil, fmt.Errorf("the recipe of run %q, as it was recorded: %w", r.Name, err)
+	}
+	return &resolved, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hob/identity"
 	"hob/tmux"
 )
 
-// AttachTo finds the pane of a task, or of the first living task of a run.
+// AttachTo finds the pane of a task, or of a run the first living one: what has the
+// cursor in its first window, where the layout says so.
 func (m *Manager) AttachTo(ctx context.Context, s Selection) (*tmux.Server, tmux.Pane, error) {
 	run, err := s.Run.Read()
 	if err != nil {
@@ -27,13 +29,23 @@ func (m *Manager) AttachTo(ctx context.Context, s Selection) (*tmux.Server, tmux
 		return nil, tmux.Pane{}, err
 	}
 	for _, living := range []bool{true, false} {
-		for _, task := range s.Tasks {
+		for _, task := range visit(run, s) {
 			if p, ok := m.paneOf(s.Run.Task(task), run, panes); ok && p.Dead != living {
 				return srv, p, nil
 			}
 		}
 	}
 	return nil, tmux.Pane{}, noPane(s)
+}
+
+// visit is the order in which the tasks' panes are looked for: of a run by its
+// layout, else as they were named.
+func visit(run Run, s Selection) []string {
+	r, err := run.recipe()
+	if !s.Whole || err != nil {
+		return s.Tasks
+	}
+	return slices.DeleteFunc(planWindows(r).visit(), func(task string) bool { return !slices.Contains(s.Tasks, task) })
 }
 
 // verifiedServer is the tmux server that the run was started in, if it is that.

@@ -285,7 +285,7 @@ func (u *upRun) open(ctx context.Context) error {
 		return err
 	}
 	u.watch = w
-	u.panes = u.newPaneMaker(u.tmux, u.dir, u.recipe.Layout)
+	u.panes = u.newPaneMaker(u.tmux, u.dir, u.recipe)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,76 +22,103 @@ type paneMaker struct {
 	m       *Manager
 	dir     *RunDir
 	srv     *tmux.Server
-	layout  []recipes.Window
-	mu      sync.Mutex // of session and windows
+	plan    windowPlan
+	mu      sync.Mutex // of session and panes
 	session string
 	server  *identity.Ref
-	windows map[string]string // of the layout: name → "@4"
+	made    bool                 // this maker made the session
+	panes   map[string]tmux.Pane // of the tasks that share windows
 }
 
-func (m *Manager) newPaneMaker(srv *tmux.Server, dir *RunDir, layout []recipes.Window) *paneMaker {
-	return &paneMaker{m: m, dir: dir, srv: srv, layout: layout, windows: map[string]string{}}
+func (m *Manager) newPaneMaker(srv *tmux.Server, dir *RunDir, r *recipes.Recipe) *paneMaker {
+	return &paneMaker{m: m, dir: dir, srv: srv, plan: planWindows(r), panes: map[string]tmux.Pane{}}
 }
 
 // spawn makes a task's pane. Panes of their own window are made side by side.
 func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
 	p.mu.Lock()
 	session, err := p.ready(ctx)
-	w, shared := p.window(task)
-	if err != nil || session == "" || shared {
+	if err != nil || session == "" || p.plan.shares(task) {
 		defer p.mu.Unlock()
 		if err != nil {
 			return tmux.Pane{}, err
 		}
-		return p.first(ctx, session, w, argv)
+		return p.first(ctx, session, task, argv)
 	}
 	p.mu.Unlock()
-	return p.make(ctx, tmux.Spawn{Session: session, Window: task, Argv: argv})
+	s := p.plan.spawn(task, p.panes)
+	s.Session, s.Argv = session, argv
+	return p.make(ctx, s)
 }
 
+// make makes a pane. A window whose place a person's own has taken comes last.
 func (p *paneMaker) make(ctx context.Context, s tmux.Spawn) (tmux.Pane, error) {
 	cut.Point("tmux", "spawn")
 	pane, err := p.srv.Spawn(ctx, s)
+	if errors.Is(err, tmux.ErrIndex) {
+		s.Index = 0
+		pane, err = p.srv.Spawn(ctx, s)
+	}
 	cut.Point("tmux", "spawned")
 	return pane, err
 }
 
-// window is the layout's window of a task, if it has one with others.
-func (p *paneMaker) window(task string) (recipes.Window, bool) {
-	for _, w := range p.layout {
-		if slices.Contains(w.Panes, task) {
-			return w, true
-		}
-	}
-	return recipes.Window{Name: task}, false
-}
-
 // first makes a pane while nobody else of this run does: the one that makes the
 // session, or one that shares a window.
-func (p *paneMaker) first(ctx context.Context, session string, w recipes.Window, argv []string) (tmux.Pane, error) {
-	s := tmux.Spawn{Session: session, Window: w.Name, Argv: argv}
-	if id := p.windows[w.Name]; id != "" {
-		s.Window, s.Split, s.Layout = id, true, w.Split
-	}
+func (p *paneMaker) first(ctx context.Context, session, task string, argv []string) (tmux.Pane, error) {
 	if session != "" {
-		pane, err := p.make(ctx, s)
-		if err == nil {
-			p.windows[w.Name] = pane.Window
-		}
-		return pane, err
+		return p.beside(ctx, session, task, argv)
 	}
 	unlock, err := p.m.serverLock(ctx)
 	if err != nil {
 		return tmux.Pane{}, err
 	}
 	defer unlock()
-	s.Session, s.New = p.dir.Name, true
+	s := p.plan.spawn(task, p.panes)
+	s.Session, s.New, s.Argv = p.dir.Name, true, argv
 	pane, err := p.make(ctx, s)
 	if err != nil {
 		return pane, err
 	}
-	p.windows[w.Name] = pane.Window
-	return pane, p.record(ctx, pane)
+	p.made = true
+	if err := p.record(ctx, pane); err != nil {
+		return pane, err
+	}
+	p.dress(ctx, task, pane)
+	return pane, nil
+}
+
+// beside makes a pane that shares a window. Those that have gone since they were
+// seen are nothing to split.
+func (p *paneMaker) beside(ctx context.Context, session, task string, argv []string) (tmux.Pane, error) {
+	for {
+		s := p.plan.spawn(task, p.panes)
+		s.Session, s.Argv = session, argv
+		pane, err := p.make(ctx, s)
+		if errors.Is(err, tmux.ErrNoTarget) && s.Split {
+			maps.DeleteFunc(p.panes, func(_ string, seen tmux.Pane) bool { return seen.ID == s.Window })
+			continue
+		}
+		if err != nil {
+			return pane, err
+		}
+		p.dress(ctx, task, pane)
+		return pane, nil
+	}
+}
+
+// dress gives a pane its title, and the cursor where the layout says so. That it
+// could not be done stops nothing.
+func (p *paneMaker) dress(ctx context.Context, task string, pane tmux.Pane) {
+	if !p.plan.shares(task) {
+		return
+	}
+	p.panes[task] = pane
+	look := p.plan.look(task)
+	look.Front = look.Front && p.made
+	if err := p.srv.Dress(ctx, pane, look); err != nil {
+		p.m.event(p.dir, task, "its pane has no title: "+err.Error())
+	}
 }
 
 // ready finds the run's session, "" when it has to be made.
@@ -115,17 +143,15 @@ func (p *paneMaker) ready(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// known takes the windows that tasks of the layout already have.
+// known takes the panes that tasks which share windows already have.
 func (p *paneMaker) known(panes []tmux.Pane) {
-	for _, w := range p.layout {
-		for _, task := range w.Panes {
-			t, err := p.dir.Task(task).ReadTask()
-			if err != nil || t.Pane == nil {
-				continue
-			}
-			if i := slices.IndexFunc(panes, func(x tmux.Pane) bool { return x.ID == t.Pane.Pane && x.PID == t.Pane.PID }); i >= 0 {
-				p.windows[w.Name] = panes[i].Window
-			}
+	for _, task := range p.plan.sharing() {
+		t, err := p.dir.Task(task).ReadTask()
+		if err != nil || t.Pane == nil {
+			continue
+		}
+		if i := slices.IndexFunc(panes, func(x tmux.Pane) bool { return x.ID == t.Pane.Pane && x.PID == t.Pane.PID }); i >= 0 {
+			p.panes[task] = panes[i]
 		}
 	}
 }

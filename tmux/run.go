@@ -86,6 +86,7 @@ var phrases = []struct {
 	{"session not found", ErrNoTarget},
 	{"no current target", ErrNoTarget},
 	{"duplicate session", ErrExists},
+	{"create window failed: index", ErrIndex},
 	{"protocol version mismatch", ErrMismatch},
 	{"server version is too old for client", ErrMismatch},
 	{"server exited", ErrLost},

@@ -16,7 +16,9 @@ type Spawn struct {
 	Session string   // its name, if the session is to be made; else its id "$3"
 	New     bool     // make the session
 	Window  string   // name of a new window; or, with Split, the id "@4" or pane id "%7" to split
+	Index   int      // of a new window, from 1, so that windows have an order; 0: the next one
 	Split   bool     // split Window instead of making one
+	Before  bool     // the new pane comes in front of the split one, else after it
 	Layout  string   // of the split window, one of Layouts; "" is tiled
 	Dir     string   // "" is "/": the keeper changes to the task's folder itself
 	Argv    []string // at least two elements, executed as they are
@@ -127,9 +129,14 @@ func (r Spawn) command() []string {
 	var args []string
 	switch {
 	case r.Split:
-		args = []string{"split-window", "-d", "-t", r.Window}
+		args = r.split()
 	case r.New:
 		args = []string{"new-session", "-d", "-s", r.Session, "-x", size(r.Width, 200), "-y", size(r.Height, 50)}
+		if r.Index > 0 {
+			args = append([]string{"set-option", "-gq", "base-index", strconv.Itoa(r.Index - 1), ";"}, args...)
+		}
+	case r.Index > 0:
+		args = []string{"new-window", "-d", "-t", r.Session + ":" + strconv.Itoa(r.Index-1)}
 	default:
 		args = []string{"new-window", "-d", "-t", r.Session + ":"}
 	}
@@ -138,9 +145,21 @@ func (r Spawn) command() []string {
 	}
 	args = append(args, "-P", "-F", spawned, "--")
 	args = append(args, literals(r.Argv)...)
-	if r.Split {
-		// Without it the sixth pane of a window has no room.
+	switch {
+	case r.Split:
 		args = append(args, ";", "select-layout", "-t", r.Window, cmp.Or(r.Layout, "tiled"))
+	case r.New && r.Index > 0:
+		args = append(args, ";", "set-option", "-gq", "base-index", "0")
+	}
+	return args
+}
+
+// split is the command for a pane in a window that is there. It is tiled before,
+// whatever its layout: without that the sixth pane has no room.
+func (r Spawn) split() []string {
+	args := []string{"select-layout", "-t", r.Window, "tiled", ";", "split-window", "-d", "-t", r.Window}
+	if r.Before {
+		args = append(args, "-b")
 	}
 	return args
 }

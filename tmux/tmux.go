@@ -27,6 +27,7 @@ var (
 	ErrNoTarget   = errors.New("no such tmux session, window or pane")
 	ErrOther      = errors.New("the tmux id belongs to another pane now")
 	ErrExists     = errors.New("a tmux session has this name")
+	ErrIndex      = errors.New("another window has this index")
 	ErrName       = errors.New("not usable as a tmux name or id")
 	ErrSocketPath = errors.New("socket path cannot be used")
 	ErrMismatch   = errors.New("the tmux server is of another version than the tmux program")

@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			"report":   waitReport,
 			"waitfile": waitFile,
 			"attached": attached,
+			"cursor":   cursor,
 			"start":    startOf,
 
 			"killserver": killServer,
@@ -379,6 +380,15 @@ func socketOf(ts *testscript.TestScript) string {
 func attached(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "a client in "+strings.Join(args, ":"), func() (bool, string) {
 		out, err := exec.Command("tmux", "-S", socketOf(ts), "list-clients", "-F", "#{session_name} #{window_name}").CombinedOutput()
+		return strings.TrimSpace(string(out)) == strings.Join(args, " "), fmt.Sprint(string(out), err)
+	})
+}
+
+// cursor SESSION TASK waits until a terminal shows the session, with the cursor in
+// that task's pane.
+func cursor(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "the cursor in "+strings.Join(args, ":"), func() (bool, string) {
+		out, err := exec.Command("tmux", "-S", socketOf(ts), "list-clients", "-F", "#{session_name} #{@hob}").CombinedOutput()
 		return strings.TrimSpace(string(out)) == strings.Join(args, " "), fmt.Sprint(string(out), err)
 	})
 }
