@@ -54,6 +54,7 @@ type Outcome struct {
 	Port   int
 	URL    string
 	Report *sweep.Report // of a stop or a sweep
+	Plan   *Planned      // of an up that was only tried
 	Err    error
 }
 

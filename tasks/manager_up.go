@@ -75,7 +75,7 @@ const (
 func (m *Manager) Up(ctx context.Context, r *recipes.Recipe, o UpOptions) ([]Outcome, error) {
 	u, err := m.prepareUp(ctx, r, o)
 	if err != nil || o.DryRun {
-		return u.planned(), err
+		return u.planned(ctx), err
 	}
 	defer u.watch.close()
 	return u.bringAll(ctx), nil
@@ -346,22 +346,6 @@ func (u *upRun) fillRun() error {
 	}
 	u.fillGPUs()
 	return nil
-}
-
-// planned is what a dry run would do.
-func (u *upRun) planned() []Outcome {
-	var outs []Outcome
-	for _, t := range u.tasks {
-		o := Outcome{Name: Name{u.dir.Name, t.Name}, State: t.was.State, Port: t.port, Did: "would start"}
-		switch t.act {
-		case leave:
-			o.Did = "would be left alone"
-		case settle:
-			o.Did = "would settle the earlier stop, then start"
-		}
-		outs = append(outs, o)
-	}
-	return outs
 }
 
 // bring takes one task to where it is to be, once its dependencies are there.

@@ -25,7 +25,7 @@ func (s *Server) run(ctx context.Context, dir string, args ...string) (string, e
 	defer cancel()
 	// -u: what is printed is UTF-8 whatever the locale; without it tabs and
 	// non-ASCII text come out as "_".
-	cmd := exec.CommandContext(ctx, s.Bin, append([]string{"-u", "-S", s.Socket, "-f", os.DevNull}, args...)...)
+	cmd := exec.CommandContext(ctx, s.Bin, append(s.global(), args...)...)
 	cmd.Env = environment()
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second // somebody else holding the pipes must not hold us
@@ -42,6 +42,9 @@ func (s *Server) run(ctx context.Context, dir string, args ...string) (string, e
 	}
 	return out.String(), nil
 }
+
+// global are the flags of every command.
+func (s *Server) global() []string { return []string{"-u", "-S", s.Socket, "-f", os.DevNull} }
 
 // environment is what the tmux program gets, and so, with the first client, what
 // the server keeps for life: nothing of the caller's but where programs and the

@@ -77,6 +77,11 @@ func (s *Server) Spawn(ctx context.Context, r Spawn) (Pane, error) {
 	return Pane{}, &Error{Args: args, Err: fmt.Errorf("no pane was made: %w", perr)}
 }
 
+// SpawnLine is the argv that Spawn would run, to be shown. Nothing in it is checked.
+func (s *Server) SpawnLine(r Spawn) []string {
+	return slices.Concat([]string{s.Bin}, s.global(), setup, r.command())
+}
+
 // check refuses what tmux would misread, or take without doing it.
 func (r Spawn) check() error {
 	if len(r.Argv) < 2 {

@@ -27,11 +27,12 @@ type progress struct {
 // progress begins to show what the manager tells.
 func (a *app) progress(m *tasks.Manager) *progress {
 	p := &progress{a: a, m: m, quit: make(chan struct{}), done: make(chan struct{})}
+	m.Warn = func(what string) { a.note("note: %s", what) }
 	if a.quiet || a.json {
 		close(p.done)
 		return p
 	}
-	m.Tell, m.Warn = p.tell, func(what string) { a.note("note: %s", what) }
+	m.Tell = p.tell
 	if !a.errTTY {
 		close(p.done)
 		return p

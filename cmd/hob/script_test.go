@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 			"waitfile": waitFile,
 			"attached": attached,
 			"cursor":   cursor,
+			"servedas": servedAs,
 			"start":    startOf,
 
 			"killserver": killServer,
@@ -391,6 +392,21 @@ func cursor(ts *testscript.TestScript, _ bool, args []string) {
 		out, err := exec.Command("tmux", "-S", socketOf(ts), "list-clients", "-F", "#{session_name} #{@hob}").CombinedOutput()
 		return strings.TrimSpace(string(out)) == strings.Join(args, " "), fmt.Sprint(string(out), err)
 	})
+}
+
+// servedas FILE wants the script's tmux server to have been started by the first
+// tmux command of a plan.
+func servedAs(ts *testscript.TestScript, _ bool, args []string) {
+	var plan []tasks.Planned
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &plan))
+	out, err := exec.Command("tmux", "-S", socketOf(ts), "display-message", "-p", "#{pid}").Output()
+	ts.Check(err)
+	line, err := os.ReadFile("/proc/" + strings.TrimSpace(string(out)) + "/cmdline")
+	ts.Check(err)
+	got := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	if !slices.Equal(got, plan[0].Tmux) {
+		ts.Fatalf("the server was started as\n%q\nand planned as\n%q", got, plan[0].Tmux)
+	}
 }
 
 // killserver ends the script's tmux server by force.

@@ -20,13 +20,21 @@ it depends on is there, and wait until the servers answer. They go on when hob
 has ended. RECIPE is a file, or the name of a recipe; without it ./hob.yaml.
 With TASKs, or groups of tasks, only these are started, and what they depend on.
 
-Of a run that is up, tasks that live are left alone and others are started.`,
+Of a run that is up, tasks that live are left alone and others are started.
+
+With --dry-run nothing is started: for each task the exact command, the names of
+the environment that it would get, its port, GPUs, readiness, stop, and the tmux
+command that would make its pane; and what stands in the way of it. Off a terminal:
+tab-separated task, what, text. With --json an array of the same.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRecipe,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.json && !a.dryRun {
+				return usage("hob ps --json says what is up", "--json goes with --dry-run")
+			}
 			r, named, err := a.recipeAndTasks(args, how)
 			if err != nil {
-				return err
+				return a.wrong(err)
 			}
 			set, err := how.set()
 			if err != nil {
@@ -38,6 +46,7 @@ Of a run that is up, tasks that live are left alone and others are started.`,
 	cmd.Flags().StringVar(&name, "name", "", "`name` of the run (else the recipe's)")
 	how.flags(cmd)
 	a.dryRunFlag(cmd)
+	cmd.Flags().BoolVar(&a.json, "json", false, "write what --dry-run finds as JSON")
 	return cmd
 }
 
@@ -50,6 +59,9 @@ func (a *app) up(cmd *cobra.Command, r *recipes.Recipe, o tasks.UpOptions) error
 	show := a.progress(m)
 	outs, err := m.Up(cmd.Context(), r, o)
 	show.stop()
+	if o.DryRun {
+		return join(a.plans(outs), err)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+
+	"hob/tasks"
+)
+
+// plans writes what an up would do.
+func (a *app) plans(outs []tasks.Outcome) error {
+	list := []*tasks.Planned{}
+	for _, o := range outs {
+		list = append(list, o.Plan)
+	}
+	if a.json {
+		return a.writeJSON(list)
+	}
+	for _, p := range list {
+		name := p.Run + "/" + p.Task
+		if !a.outTTY {
+			if err := tsv(a.out, planRows(name, p)); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(a.out, "%s  %s\n", name, p.Does)
+		for _, row := range planRows(name, p)[1:] {
+			fmt.Fprintf(a.out, "  %-8s %s\n", row[1], row[2])
+		}
+	}
+	return nil
+}
+
+// planRows are task, what and text; the first says what would be done.
+func planRows(name string, p *tasks.Planned) [][]string {
+	rows := [][]string{{name, p.Does}}
+	add := func(what, text string) {
+		if text != "" {
+			rows = append(rows, []string{name, what, text})
+		}
+	}
+	add("after", strings.Join(p.After, ", "))
+	add("command", shellquote.Join(p.Command...))
+	add("dir", p.Dir)
+	add("env", masked(p.Env))
+	if p.Port != nil {
+		add("port", strconv.Itoa(*p.Port))
+	}
+	add("gpus", p.GPUs)
+	add("ready", p.Ready)
+	add("stop", p.Stop)
+	add("restart", p.Restart)
+	if len(p.Tmux) > 0 {
+		add("tmux", shellquote.Join(p.Tmux...))
+	}
+	return rows
+}
+
+// masked are the names of an environment, whose values are never shown.
+func masked(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(n + "=***")
+	}
+	return b.String()
+}
