@@ -219,3 +219,39 @@ func TestRunOfARunThatIsUp(t *testing.T) {
 		}
 	}
 }
+
+// A record that cannot be read hides no keeper that lives: it is not forgotten.
+func TestForgetSparesALivingKeeper(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	keeper := another(t, m.Host, "hob", "keeper", d.SpecPath())
+	err := errors.Join(r.Write(Run{Name: "chat", ID: "feedface", Tasks: []string{"llm"}}),
+		d.WriteKeeper(Keeper{Nonce: "n", Keeper: keeper}), os.WriteFile(d.file("task.json"), []byte("{"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := m.removeRun(t.Context(), r, RemoveOptions{Forget: true}); out.Err == nil || out.Did != "kept" {
+		t.Errorf("the keeper lives: %+v", out)
+	}
+	gone := keeper
+	gone.Boot = "another"
+	if err := d.WriteKeeper(Keeper{Nonce: "n", Keeper: gone}); err != nil {
+		t.Fatal(err)
+	}
+	if out := m.removeRun(t.Context(), r, RemoveOptions{Forget: true}); out.Err != nil {
+		t.Errorf("nobody can tell: %+v", out)
+	}
+}
+
+// A lock that cannot be asked for does not say that nobody is at work.
+func TestLookWithoutLocks(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	err := errors.Join(d.WriteTask(Task{Run: "chat", Task: "llm", Nonce: "n", State: Starting}), os.Mkdir(d.file("op.lock"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Derive(m.look(d)); got.State != Unverified {
+		t.Errorf("%+v", got)
+	}
+}

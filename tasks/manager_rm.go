@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"hob/identity"
 )
 
 // RemoveOptions of Remove.
@@ -146,11 +148,25 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 		return &Problem{Msg: fmt.Sprintf("hob with pid %d is bringing it up", run.Starter.PID), Tip: "hob down " + r.Name}
 	}
 	for _, name := range tasks {
-		if err := mayForget(Name{r.Name, name}, Derive(m.look(r.Task(name))), forget); err != nil {
+		n, t := Name{r.Name, name}, r.Task(name)
+		if err := mayForget(n, Derive(m.look(t)), forget); err != nil {
 			return err
+		}
+		if pid := m.keeperAlive(t); forget && pid > 0 {
+			return &Problem{Msg: fmt.Sprintf("%s: its keeper, pid %d, lives", n, pid), Tip: "TERM to the keeper stops the task"}
 		}
 	}
 	return nil
+}
+
+// keeperAlive is the pid of a keeper that lives, whatever task.json says or does
+// not: 0 for none.
+func (m *Manager) keeperAlive(t *TaskDir) int {
+	k, err := t.ReadKeeper()
+	if err != nil || m.finding(&k.Keeper).Verdict != identity.Owned {
+		return 0
+	}
+	return k.Keeper.PID
 }
 
 func mayForget(n Name, d Derived, forget bool) error {
