@@ -34,7 +34,7 @@ func (m *Manager) lookOnce(t *TaskDir) Seen {
 	}
 	switch task.State {
 	case Starting, Stopping:
-		s.Busy = m.busy(t, s)
+		s.Busy = m.busy(t, &s)
 	case Survivors, Unverified:
 		s.Left = m.left(&s, t)
 	}
@@ -75,7 +75,8 @@ func (m *Manager) finding(ref *identity.Ref) identity.Finding {
 
 // busy reports whether somebody holds the task's op.lock. It is asked only when
 // the processes cannot answer, since the try itself takes the lock for a moment.
-func (m *Manager) busy(t *TaskDir, s Seen) bool {
+// A lock that cannot be asked for is trouble, not an answer.
+func (m *Manager) busy(t *TaskDir, s *Seen) bool {
 	if s.KeeperV.Verdict == identity.Owned || s.Command.Verdict == identity.Owned {
 		return false
 	}
@@ -83,6 +84,7 @@ func (m *Manager) busy(t *TaskDir, s Seen) bool {
 	if ok {
 		unlock()
 	}
+	s.Trouble = errors.Join(s.Trouble, trouble(err))
 	return err == nil && !ok
 }
 
