@@ -38,6 +38,9 @@ func (m *Manager) lookOnce(t *TaskDir) Seen {
 	case Survivors, Unverified:
 		s.Left = m.left(&s, t)
 	}
+	if s.orphaned() {
+		s.Left = m.left(&s, t)
+	}
 	return s
 }
 

@@ -30,8 +30,21 @@ func (s Seen) started() time.Time {
 	return *s.Task.StartedAt
 }
 
-// Left counts, by their verdict now, the members of the last report that it
-// did not see end.
+// orphaned reports whether a task whose record says that it runs has lost both
+// its keeper and its command: then only the capture says whether something of it
+// lives.
+func (s Seen) orphaned() bool {
+	if s.Keeper == nil || s.Task.State != Starting && s.Task.State != Up {
+		return false
+	}
+	dead := func(f identity.Finding) bool {
+		return f.Verdict != identity.Owned && f.Verdict != identity.Unverifiable
+	}
+	return dead(s.KeeperV) && dead(s.Command) && !s.Keeper.Empty && !rebooted(s)
+}
+
+// Left counts, by their verdict now, the captured members whose end nobody has
+// seen yet.
 type Left struct{ Owned, Unknown, Ended int }
 
 // Derived is the state of a task as the evidence shows it. Note says why where
@@ -165,6 +178,10 @@ func ended(s Seen) Derived {
 		return fromExit(s)
 	case rebooted(s):
 		return Derived{State: Lost, Note: "the host was restarted"}
+	case s.Left.Owned > 0:
+		return Derived{State: Survivors, Note: fmt.Sprintf("keeper and command are gone, and %d of its processes live", s.Left.Owned)}
+	case s.Left.Unknown > 0:
+		return Derived{State: Unverified, Note: fmt.Sprintf("keeper and command are gone, and %d of its processes cannot be told", s.Left.Unknown)}
 	case s.Exit != nil:
 		return Derived{State: Unverified, Note: "it ended, and its keeper died before it could look at what was left"}
 	}
