@@ -155,6 +155,28 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// Another value's error does not show a secret that stands on its line.
+func TestErrorTextBesideSecret(t *testing.T) {
+	for name, text := range map[string]string{
+		"a key behind env":         "servers:\n  a: {env: {TOKEN: s3cret}, bogus: 1}\n",
+		"a name in env":            "servers:\n  a: {command: x, env: {\"A=B\": 1, TOKEN: s3cret}}\n",
+		"env by another word":      "servers:\n  a: {command: x, environment: {TOKEN: s3cret}}\n",
+		"env by a template":        "templates: {t: {env: {TOKEN: s3cret}, bogus: 1}}\nservers: {a: {extends: t, command: x}}\n",
+		"what an alias stands for": "x-env: {e: &e {TOKEN: s3cret}, c: &c {bogus: 1}}\nservers: {a: {command: x, env: *e}, b: *c}\n",
+	} {
+		_, err := Load(write(t, text), testOptions)
+		var errs Errors
+		if !errors.As(err, &errs) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, e := range errs {
+			if strings.Contains(e.Text, "s3cret") || strings.Contains(e.Error(), "s3cret") {
+				t.Errorf("%s: %v shows %q", name, e, e.Text)
+			}
+		}
+	}
+}
+
 // FuzzLoad: whatever the file, Load ends, never panics, and points into the file.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/right/*.yaml", "testdata/wrong/*.yaml", "engines/*.yaml", "gallery/*.yaml"} {

@@ -52,7 +52,7 @@ type list struct {
 
 // at reports what is wrong at a place of a file.
 func (l *list) at(s *source, line, col int, msg, hint string) {
-	l.record(Error{File: s.name, Line: line, Column: col, Msg: msg, Hint: hint, order: s.order}, s.line(line))
+	l.record(Error{File: s.name, Line: line, Column: col, Msg: msg, Hint: hint, order: s.order}, s.shown(line))
 }
 
 // hidden reports what is wrong at a place whose line may hold a secret.

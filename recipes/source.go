@@ -27,6 +27,8 @@ type source struct {
 	dir   string // what relative paths in it start from
 	lines []string
 	order int // errors of the file that was asked for come first
+
+	private map[int]bool // lines on which a value of an environment stands
 }
 
 func newSource(name, dir string, text []byte) *source {
@@ -57,6 +59,48 @@ func (s *source) line(n int) string {
 		return ""
 	}
 	return s.lines[n-1]
+}
+
+// shown is line n as an error shows it: not where it may hold a secret, be the
+// error about another value of that line.
+func (s *source) shown(n int) string {
+	if s.private[n] {
+		return ""
+	}
+	return s.line(n)
+}
+
+// hide finds the lines on which the values of environments stand, also of those
+// under a key that only means one. An alias hides what it stands for.
+func (s *source) hide(doc *yaml.Node) {
+	type visit struct {
+		node  *yaml.Node
+		below bool // of an environment
+	}
+	s.private = map[int]bool{}
+	seen := map[visit]bool{}
+	var walk func(v visit)
+	walk = func(v visit) {
+		if v.node == nil || seen[v] || seen[visit{v.node, true}] {
+			return
+		}
+		seen[v] = true
+		if y := v.node; v.below && y.Kind == yaml.ScalarNode {
+			for n := range 1 + strings.Count(y.Value, "\n") {
+				s.private[y.Line+n] = true
+			}
+		}
+		walk(visit{v.node.Alias, v.below})
+		for i, child := range v.node.Content {
+			below := v.below
+			if v.node.Kind == yaml.MappingNode && i%2 == 1 {
+				name := v.node.Content[i-1].Value
+				below = below || name == "env" || taskWords[name] == "env"
+			}
+			walk(visit{child, below})
+		}
+	}
+	walk(visit{node: doc})
 }
 
 // lineEnds are what the parser takes for the end of a line: YAML 1.1, section 4.2.
@@ -93,6 +137,7 @@ func (s *source) parse(text []byte, errs *list) *node {
 		s.empty(errs)
 		return nil
 	}
+	s.hide(doc.Content[0])
 	t := tree{src: s, errs: errs, open: map[*yaml.Node]bool{}}
 	return t.build(doc.Content[0], 0)
 }
