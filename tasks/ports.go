@@ -13,6 +13,7 @@ import (
 
 	"hob/identity"
 	"hob/recipes"
+	"hob/sweep"
 )
 
 // preflight checks the host for the tasks that are to start, and gives ports to
@@ -207,7 +208,7 @@ func (m *Manager) describe(pid int) string {
 	if err != nil || len(p.Args) == 0 {
 		return fmt.Sprintf("pid %d", pid)
 	}
-	return fmt.Sprintf("pid %d (%s)", pid, cutText(strings.Join(p.Args, " "), 100))
+	return fmt.Sprintf("pid %d (%s)", pid, cutText(sweep.CommandLine(p.Args), 100))
 }
 
 // environment is what the task's command is started with, but for what the

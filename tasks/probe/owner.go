@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/sweep"
 )
 
 // strangerError is a port that somebody else holds.
@@ -228,9 +229,9 @@ func (a attempt) describe(pid int) string {
 	if err != nil {
 		return fmt.Sprintf("pid %d", pid)
 	}
-	text := strings.Join(row.Args, " ")
+	text := sweep.CommandLine(row.Args) // a stranger's: it must not write to a terminal
 	if text == "" {
-		text = row.Comm
+		text = sweep.CommandLine([]string{row.Comm})
 	}
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"
