@@ -72,7 +72,12 @@ func interruptible() (context.Context, func()) {
 
 // manager opens the state folder for a verb that acts: what would keep it from
 // writing there shows now, before anything starts.
-func (a *app) manager(verb string) (*tasks.Manager, error) { return a.open(verb, tasks.OpenStore) }
+// Such a verb goes on to its end also when nobody reads what it writes any more
+// (`hob down | head -1`): a stop that is cut leaves survivors.
+func (a *app) manager(verb string) (*tasks.Manager, error) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored, which children would inherit
+	return a.open(verb, tasks.OpenStore)
+}
 
 // viewer opens the state folder for a verb that only looks.
 func (a *app) viewer(verb string) (*tasks.Manager, error) { return a.open(verb, tasks.ViewStore) }
