@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"errors"
+	"path/filepath"
 	"time"
 
 	"hob/identity"
@@ -30,8 +31,11 @@ type Status struct {
 	Pane        *string         `json:"pane"`
 	Log         string          `json:"log"`
 
-	Note string `json:"-"` // why it is in this state, for people
-	Err  error  `json:"-"` // a record that cannot be trusted
+	Note    string           `json:"-"` // why it is in this state, for people
+	Keeper  identity.Finding `json:"-"` // what its keeper turned out to be
+	Command identity.Finding `json:"-"` // and its command
+	Archive string           `json:"-"` // name of the folder in archive/, for a run that has lost its name
+	Err     error            `json:"-"` // a record that cannot be trusted
 }
 
 // List looks at every task of the selection. A run whose record cannot be
@@ -52,11 +56,27 @@ func (m *Manager) List(sel []Selection) ([]Status, error) {
 	return list, errors.Join(errs...)
 }
 
+// Archive looks at the tasks of all archived runs, the oldest first.
+func (m *Manager) Archive() ([]Status, error) {
+	archived, err := m.Store.Archived()
+	list, errs := []Status{}, []error{err}
+	for _, r := range archived {
+		names, err := m.taskNames(r)
+		errs = append(errs, err)
+		for _, name := range names {
+			st := m.status(r, name)
+			st.Archive = filepath.Base(r.Path)
+			list, errs = append(list, st), append(errs, st.Err)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
 func (m *Manager) status(r *RunDir, task string) Status {
 	t := r.Task(task)
 	seen := m.look(t)
 	d := Derive(seen)
-	st := Status{Run: r.Name, Task: task, State: d.State, Note: d.Note, Err: seen.Trouble, Log: t.LogPath()}
+	st := Status{Run: r.Name, Task: task, State: d.State, Note: d.Note, Err: seen.Trouble, Log: t.LogPath(), Keeper: seen.KeeperV, Command: seen.Command}
 	if seen.Task != nil {
 		st.fromTask(*seen.Task)
 	}

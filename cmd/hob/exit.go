@@ -126,9 +126,9 @@ func verdictError(o tasks.Outcome) error {
 	}
 	switch o.Report.Verdict {
 	case sweep.Survivors:
-		return &tasks.Problem{Kind: tasks.ErrSurvivors, Msg: o.Name.String() + ": survivors remain", Tip: "hob report " + o.Name.String() + " names them"}
+		return &tasks.Problem{Kind: tasks.ErrSurvivors, Msg: o.String() + ": survivors remain", Tip: "hob report " + o.String() + " names them"}
 	case sweep.Unverified:
-		return &tasks.Problem{Kind: tasks.ErrUnverified, Msg: o.Name.String() + ": not everything could be verified", Tip: "hob report " + o.Name.String() + " says what"}
+		return &tasks.Problem{Kind: tasks.ErrUnverified, Msg: o.String() + ": not everything could be verified", Tip: "hob report " + o.String() + " says what"}
 	}
 	return nil
 }

@@ -2,15 +2,18 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"hob/identity"
 	"hob/tasks"
 )
 
 func (a *app) psCommand() *cobra.Command {
+	var all, verbose bool
 	cmd := &cobra.Command{
 		Use:     "ps [RUN | RUN/TASK | TASK]...",
 		Aliases: []string{"ls"},
@@ -32,14 +35,41 @@ started, ready, memory in bytes, restarts, url, note. What is not known is empty
 				return err
 			}
 			list, err := m.List(sel)
+			if all {
+				old, oldErr := m.Archive()
+				list, err = append(list, old...), join(err, oldErr)
+			}
 			if a.json {
 				return join(a.writeJSON(list), err)
 			}
-			return join(a.table(psColumns, psRows(list, a.outTTY, time.Now())), err)
+			columns, rows := psColumns, psRows(list, a.outTTY, time.Now())
+			if verbose {
+				columns, rows = slices.Concat(columns, verdictColumns), withVerdicts(rows, list)
+			}
+			return join(a.table(columns, rows), err)
 		},
 	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "archived runs too")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what keeper and command turned out to be, and the archive's folder")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+var verdictColumns = []string{"KEEPER", "COMMAND", "ARCHIVE"}
+
+// withVerdicts adds why each task is still here.
+func withVerdicts(rows [][]string, list []tasks.Status) [][]string {
+	for i, s := range list {
+		rows[i] = append(rows[i], verdict(s.Keeper), verdict(s.Command), s.Archive)
+	}
+	return rows
+}
+
+func verdict(f identity.Finding) string {
+	if f.Reason == "" {
+		return string(f.Verdict)
+	}
+	return string(f.Verdict) + ": " + f.Reason
 }
 
 // named are the named runs and tasks, or all.

@@ -55,7 +55,7 @@ func reapedList(outs []tasks.Outcome) []reaped {
 func reapedRows(outs []tasks.Outcome) [][]string {
 	var rows [][]string
 	for _, o := range outs {
-		rows = append(rows, []string{o.Name.String(), string(o.State), o.Did})
+		rows = append(rows, []string{o.String(), string(o.State), o.Did})
 	}
 	return rows
 }

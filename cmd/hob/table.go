@@ -110,7 +110,7 @@ func plain(line string) string {
 	for _, r := range line {
 		switch {
 		case escape:
-			escape = !(r >= '@' && r <= '~' && r != '[')
+			escape = r < '@' || r > '~' || r == '['
 		case r == '\x1b':
 			escape = true
 		case r == '\t':

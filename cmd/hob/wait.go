@@ -13,7 +13,7 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "wait until tasks have ended",
 		Long: `Wait until tasks have ended and their keepers have seen to what they left behind.
 It fails when the work failed. Off a terminal: task, state, exit code.`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("hob ps lists them", "say what is to be waited for")
 			}
@@ -44,7 +44,7 @@ func endingRows(ends []tasks.Ending) [][]string {
 	var rows [][]string
 	for _, e := range ends {
 		if e.State != "" {
-			rows = append(rows, []string{e.Name.String(), string(e.State), number(e.Code)})
+			rows = append(rows, []string{e.String(), string(e.State), number(e.Code)})
 		}
 	}
 	return rows
