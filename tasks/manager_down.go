@@ -128,13 +128,37 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Err = seen.Trouble
 	case seen.Task == nil:
 		out.Did = "was never started"
-	case d.Over() && (seen.Keeper == nil || seen.KeeperV.Verdict != identity.Owned):
-		m.tidy(ctx, r, t, seen, d, o, &out)
-	case o.onlyEnded:
 	default:
-		m.runStop(ctx, r, t, seen, o, &out)
+		switch decideStop(seen, d, o.onlyEnded) {
+		case stopTidy:
+			m.tidy(ctx, r, t, seen, d, o, &out)
+		case stopRun:
+			m.runStop(ctx, r, t, seen, o, &out)
+		case stopNothing:
+		}
 	}
 	return out
+}
+
+// stopping is what a stop has to do for one task.
+type stopping int
+
+const (
+	stopRun     stopping = iota // the whole protocol
+	stopTidy                    // it has ended, and left a dead pane at most
+	stopNothing                 // it lives, and only what has ended was meant
+)
+
+// decideStop is pure. A task that is over, and whose keeper is about to end, has
+// no dead pane yet that could be closed: it is stopped, which waits for the keeper.
+func decideStop(seen Seen, d Derived, onlyEnded bool) stopping {
+	switch keeper := seen.Keeper != nil && seen.KeeperV.Verdict == identity.Owned; {
+	case d.Over() && !keeper:
+		return stopTidy
+	case onlyEnded && !d.Over():
+		return stopNothing
+	}
+	return stopRun
 }
 
 // tidy closes the dead pane of a task that has ended, and brings its record up

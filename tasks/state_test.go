@@ -86,6 +86,32 @@ func TestDerive(t *testing.T) {
 	}
 }
 
+// A stop of what has ended closes also the pane whose keeper is just ending.
+func TestDecideStop(t *testing.T) {
+	owned, gone := identity.Finding{Verdict: identity.Owned}, identity.Finding{Verdict: identity.Gone}
+	tests := []struct {
+		name      string
+		keeper    identity.Finding
+		d         Derived
+		onlyEnded bool
+		want      stopping
+	}{
+		{"it lives", owned, Derived{State: Ready}, false, stopRun},
+		{"it has come up since", owned, Derived{State: Ready}, true, stopNothing},
+		{"it is over", gone, Derived{State: Failed}, false, stopTidy},
+		{"only what has ended: it is over", gone, Derived{State: Failed}, true, stopTidy},
+		{"it is over, its keeper ends", owned, Derived{State: Failed}, false, stopRun},
+		{"only what has ended: it is over, its keeper ends", owned, Derived{State: Failed}, true, stopRun},
+		{"only what has ended: its keeper sees to the rest", owned, Derived{State: Failed, Tended: true}, true, stopNothing},
+		{"only what has ended: survivors", gone, Derived{State: Survivors}, true, stopNothing},
+	}
+	for _, tt := range tests {
+		if got := decideStop(Seen{Keeper: &Keeper{}, KeeperV: tt.keeper}, tt.d, tt.onlyEnded); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestArrived(t *testing.T) {
 	tests := []struct {
 		state State
