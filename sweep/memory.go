@@ -21,7 +21,7 @@ const (
 func (s *stopper) readGPU(ctx context.Context, pids []int) gpu.Reading {
 	switch {
 	case s.o.GPU == nil:
-		return gpu.Reading{}
+		return gpu.Reading{Notes: []string{gpu.NotRead}}
 	case s.tr.facts.OS == "linux" && !s.tr.facts.InitPIDNS:
 		return gpu.Reading{Notes: []string{"GPU memory is unknown: the driver numbers processes outside of this pid namespace"}}
 	}

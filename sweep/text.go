@@ -195,10 +195,10 @@ func (p *printer) host(r Report) {
 	}
 }
 
-// notesToShow leaves out, for people, that a host has no GPU: most have none. The
-// JSON has it, since gpu_bytes is null there.
+// notesToShow leaves out, for people, that a host has no GPU (most have none) or
+// was not asked. The JSON has it, since gpu_bytes is null there.
 func (r Report) notesToShow() []string {
-	return slices.DeleteFunc(slices.Clone(r.Host.Notes), func(n string) bool { return n == gpu.NoGPU })
+	return slices.DeleteFunc(slices.Clone(r.Host.Notes), func(n string) bool { return n == gpu.NoGPU || n == gpu.NotRead })
 }
 
 // CommandLine is a command line as one would type it, on one line, with

@@ -66,6 +66,10 @@ func (r Reader) Read(ctx context.Context, pids []int) Reading {
 // NoGPU is the note of a host that shows no GPU at all.
 const NoGPU = "no GPU was seen: nvidia-smi is not on the PATH and no process has memory of a DRM device"
 
+// NotRead is the note of a report whose writer did not look: a keeper starts no
+// other program, so it does not ask nvidia-smi.
+const NotRead = "GPU memory was not looked at"
+
 // Of is what a process holds on all GPUs: null when it could not be looked at,
 // or when the driver does not say how much.
 func (r Reading) Of(pid int) *int64 {
