@@ -95,9 +95,8 @@ type scan struct {
 }
 
 func (s *stopper) scan(ctx context.Context) scan {
-	var out scan
 	ports, holders := s.ports(ctx)
-	out.ports = ports
+	out := scan{ports: ports}
 	gpus, gpuNotes := s.settleGPU(ctx)
 	table, err := s.tr.h.Snapshot(ctx, rowWants)
 	if err == nil && !table.SawSelf {

@@ -106,12 +106,14 @@ type Action struct {
 
 // Plan decides what to do next. It is pure: all it knows is in s. Actions are
 // done in order, then everything is looked at again. A Save before a Send has
-// the signal in it: it is on disk before it is sent.
+// the signal in it: it is on disk before it is sent. A KILL at discovery, which
+// cannot wait for a disk, is saved right after its round.
 func Plan(s Seen) []Action {
 	actions := plans[s.Phase](s)
 	sends := slices.ContainsFunc(actions, func(a Action) bool { return a.Do == Send })
 	leaves := slices.ContainsFunc(actions, func(a Action) bool { return a.Do == Enter })
-	if sends || s.Unsaved && leaves {
+	killing := s.Phase == PhaseForce || s.Phase == PhaseSweep
+	if sends || s.Unsaved && (leaves || killing) {
 		return append([]Action{{Do: Save}}, actions...)
 	}
 	return actions

@@ -133,6 +133,7 @@ func TestPlan(t *testing.T) {
 		{"but not for members in other pid namespaces",
 			Seen{Phase: PhaseForce, Now: at(0), Since: at(0), Empty: true, Procs: procs(kid)}, "wait 0.1"},
 		{"what was killed is waited for", Seen{Phase: PhaseForce, Now: at(1), Since: at(0), Procs: procs(kid)}, "wait 1.1"},
+		{"and written down after the round", Seen{Phase: PhaseForce, Now: at(1), Since: at(0), Unsaved: true, Procs: procs(kid)}, "save; wait 1.1"},
 		{"what lives after five seconds is stuck", Seen{Phase: PhaseForce, Now: at(5), Since: at(0), Procs: procs(kid)}, "-> keeper"},
 		{"what refuses is not waited for", Seen{Phase: PhaseForce, Now: at(0), Since: at(0), Quiet: 3, Procs: procs(refused)}, "-> keeper"},
 
