@@ -48,6 +48,7 @@ type stopper struct {
 	cost    time.Duration // of the last look
 	gpu     gpu.Reading   // before the stop
 	gpus    []string      // on which members held memory
+	saved   bool          // the capture has been written, or could not be
 	saveErr error
 	paneErr error
 }
@@ -233,7 +234,7 @@ func (s *stopper) save() {
 	if !s.tr.dirty {
 		return
 	}
-	s.tr.dirty = false
+	s.tr.dirty, s.saved = false, true
 	if err := s.fx.SaveCapture(s.tr.capture(phaseStop)); err != nil && s.saveErr == nil {
 		s.saveErr = fmt.Errorf("%w: %w", ErrNotSaved, err)
 		s.fx.Note("%v; stopping %s/%s from memory", s.saveErr, s.tr.t.Run, s.tr.t.Task)
@@ -278,6 +279,10 @@ func (s *stopper) send(n *node, sig syscall.Signal) {
 func (s *stopper) kill(n *node) {
 	if !s.tr.may(n) || n.told("KILL", s.began) || strings.HasPrefix(n.refused, "KILL") {
 		return
+	}
+	if !s.saved {
+		s.tr.dirty = true
+		s.save() // nothing is signalled before the first save has returned
 	}
 	s.intend(n, syscall.SIGKILL)
 	s.send(n, syscall.SIGKILL)

@@ -347,3 +347,27 @@ func TestOrphansOfSomebodysTmux(t *testing.T) {
 		t.Errorf("%s", r.Verdict)
 	}
 }
+
+// TestNothingIsSignalledBeforeTheFirstSave, also where nobody could be verified
+// while the capture was taken.
+func TestNothingIsSignalledBeforeTheFirstSave(t *testing.T) {
+	s := newStage(t, Server, sim.Options{NoPidfd: true})
+	s.observe()
+	s.disk.Phase = phaseStop
+	signals := -1
+	s.onSave = func() {
+		if signals < 0 {
+			signals = len(s.w.Ledger().Deliveries)
+		}
+	}
+	s.w.Kill(s.keeper, syscall.SIGKILL)
+	s.w.Blind(true)
+	s.w.At(2*time.Millisecond, func() { s.w.Blind(false) })
+	r, err := Sweep(context.Background(), s.w.Host(), s.target, s.disk, s, false, Options{})
+	if m := s.member(r, s.cmd); err != nil || m.Fate != Killed || !slices.Equal(m.Signals, []string{"KILL"}) {
+		t.Fatalf("%v, %+v: it was not met first in the force phase, so nothing was tested", err, m)
+	}
+	if signals != 0 {
+		t.Errorf("%d signals before the first save", signals)
+	}
+}
