@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,12 @@ Without an argument: the only run that is up.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the tasks have ended")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("lines") && o.Lines < 0 {
+			return usage("0 or more", fmt.Sprintf("--lines cannot be %d", o.Lines))
+		}
+		return nil
+	}
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", -1, "only the last `N` lines")
 	return cmd
 }
