@@ -49,10 +49,18 @@ func (a *app) run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, tasks.ErrInterrupted) {
-		err = fmt.Errorf("%w: %w", tasks.ErrInterrupted, err)
+		err = interrupted(err)
 	}
 	a.complain(err)
 	return exitCode(err)
+}
+
+// interrupted says so once, and what it kept from its end on lines of their own.
+func interrupted(err error) error {
+	if err == tasks.ErrInterrupted { //nolint:errorlint // that word alone, nothing around it
+		return err
+	}
+	return errors.Join(tasks.ErrInterrupted, err)
 }
 
 // interruptible ends with the first INT, TERM or HUP; the second one ends hob as

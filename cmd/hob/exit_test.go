@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"hob/identity"
@@ -102,5 +103,21 @@ func TestPlain(t *testing.T) {
 		if got := plain(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+// After Ctrl-C each thing that was cut stands on a line of its own.
+func TestInterrupted(t *testing.T) {
+	var out strings.Builder
+	err := interrupted(errors.Join(errors.New("chat/a: the stop was cut"), errors.New("chat/a: survivors remain")))
+	(&app{err: &out}).complain(err)
+	if want := "hob: interrupted\nhob: chat/a: the stop was cut\nhob: chat/a: survivors remain\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	if code := exitCode(err); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	if err := interrupted(tasks.ErrInterrupted); err.Error() != "interrupted" {
+		t.Errorf("said twice: %v", err)
 	}
 }
