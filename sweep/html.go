@@ -139,7 +139,11 @@ func ticks(d time.Duration) []htmlTick {
 	}
 	var out []htmlTick
 	for at := time.Duration(0); at < d && len(out) < 20; at += step {
-		out = append(out, htmlTick{math.Round(1000*float64(at)/float64(d)) / 10, at.String()})
+		tick := htmlTick{math.Round(1000*float64(at)/float64(d)) / 10, at.String()}
+		if tick.At > 92 {
+			tick.Text = "" // it would stand over the edge
+		}
+		out = append(out, tick)
 	}
 	return out
 }

@@ -74,7 +74,7 @@ func TestTicks(t *testing.T) {
 		took time.Duration
 		want string
 	}{
-		{0, ""}, {3 * time.Millisecond, "0s 1ms 2ms"}, {3250 * time.Millisecond, "0s 1s 2s 3s"},
+		{0, ""}, {3 * time.Millisecond, "0s 1ms 2ms"}, {3250 * time.Millisecond, "0s 1s 2s "},
 		{35 * time.Second, "0s 10s 20s 30s"}, {10 * time.Minute, "0s 2m0s 4m0s 6m0s 8m0s"},
 	}
 	for _, row := range table {

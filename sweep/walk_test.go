@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hob/identity"
 	"hob/identity/sim"
 )
 
@@ -127,5 +128,57 @@ func TestADeadKeepersNumberMayBeOurs(t *testing.T) {
 	r := s.stop()
 	if m := s.member(r, heir); m.Fate != Terminated || heir.Alive() || r.Verdict != Clean {
 		t.Errorf("%+v", m)
+	}
+}
+
+// beforeSnapshot is a host on which something happens just before the process
+// table is read.
+type beforeSnapshot struct {
+	identity.Host
+	do func()
+}
+
+func (h *beforeSnapshot) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	if do := h.do; do != nil {
+		h.do = nil
+		do()
+	}
+	return h.Host.Snapshot(ctx, want)
+}
+
+// TestAnAnchorThatHasLeftItsSession proves nothing about who is in the session of
+// that number now.
+func TestAnAnchorThatHasLeftItsSession(t *testing.T) {
+	s := newStage(t, Server, sim.Options{PIDs: 12})
+	leader := s.cmd.Fork(sim.Proc{Comm: "leader", Args: []string{"leader"}, Setsid: true})
+	anchor := leader.Fork(worker("anchor"))
+	number := leader.PID()
+	s.observe()
+	leader.Exit()
+	s.w.Kill(s.keeper, syscall.SIGKILL)
+	s.w.Pass(time.Second)
+	var theirs *sim.Process
+	h := &beforeSnapshot{Host: s.w.Host(), do: func() {
+		anchor.Setsid()
+		for range 20 {
+			p := s.w.Init().Fork(sim.Proc{Comm: "theirs", Args: []string{"theirs"}, Setsid: true, Stranger: true})
+			if p != nil && p.PID() == number {
+				theirs = p.Fork(sim.Proc{Comm: "below", Args: []string{"below"}, Stranger: true})
+				return
+			}
+			if p != nil {
+				p.Exit()
+			}
+			s.w.Pass(time.Second)
+		}
+	}}
+	tr := newTree(h, s.target, s.disk, StepAll)
+	defer tr.close()
+	tr.look(context.Background(), nil)
+	if theirs == nil || theirs.SID() != number {
+		t.Fatal("the number of the session was not used again, so nothing was tested")
+	}
+	if n := tr.live[theirs.PID()]; n != nil {
+		t.Errorf("a stranger was taken in: %+v", n.Member)
 	}
 }
