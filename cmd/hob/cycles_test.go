@@ -33,7 +33,7 @@ func TestCycles(t *testing.T) {
 	hob := func(args ...string) {
 		t.Helper()
 		c := exec.Command("hob", args...)
-		c.Env = append(os.Environ(), "HOB_HOME="+filepath.Join(short, "home"), "XDG_RUNTIME_DIR="+short)
+		c.Env = append(os.Environ(), "HOB_HOME="+filepath.Join(short, "home"), "XDG_RUNTIME_DIR="+short, "GORACE=atexit_sleep_ms=0")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("hob %v: %v\n%s", args, err, out)
 		}

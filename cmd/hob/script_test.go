@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal("tmux is missing; install it")
 	}
 	testscript.Run(t, testscript.Params{
-		Deadline:            time.Now().Add(4 * patience),
+		Deadline:            time.Now().Add(15 * patience),
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -83,6 +83,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("SHORT", short)
 	env.Setenv("TERM", "xterm")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would let each hob sleep a second at its end
 	hob, err := exec.LookPath("hob")
 	if err != nil {
 		return err
