@@ -208,6 +208,7 @@ func TestTheTreeOfAKilledKeeper(t *testing.T) {
 	if err := keeper.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	k.until("the keeper to be gone, so that it adopts nobody", func() bool { return keeper.Verify().Verdict == identity.Gone })
 	k.touch("go")
 	k.ref("late")
 	k.ref("lost")

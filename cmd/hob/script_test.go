@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal("tmux is missing; install it")
 	}
 	testscript.Run(t, testscript.Params{
-		Deadline:            time.Now().Add(15 * patience),
+		Deadline:            time.Now().Add(15 * time.Minute), // of all scripts together: each wait has its own,
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
