@@ -39,7 +39,7 @@ func (m *Manager) Doctor(ctx context.Context) []Check {
 	f := m.Host.Facts()
 	checks := []Check{m.checkTmux(ctx), m.checkSocket(), m.checkHome()}
 	checks = append(checks, factChecks(f)...)
-	checks = append(checks, checkCgroup(), checkLogind(m.getenv("USER")))
+	checks = append(checks, m.checkTerminals(ctx), checkLogind(m.getenv("USER")))
 	return append(checks, hostChecks(ctx)...)
 }
 
@@ -99,35 +99,31 @@ func judge(name string, good bool, otherwise, yes, no string) Check {
 	return Check{name, otherwise, no, ""}
 }
 
-// checkCgroup finds out whether hob may make cgroups of its own (cgroups(7),
-// "delegation"): there a whole tree is ended by one write.
-func checkCgroup() Check {
-	const name = "cgroup"
-	own, err := os.ReadFile("/proc/self/cgroup")
+// checkTerminals says who looks at hob's panes.
+func (m *Manager) checkTerminals(ctx context.Context) Check {
+	const name = "terminals"
+	socket, err := m.socket()
 	if err != nil {
-		return Check{name, Unknown, "could not be read: " + err.Error(), ""}
+		return Check{name, Unknown, err.Error(), ""}
 	}
-	for line := range strings.Lines(string(own)) {
-		path, v2 := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !v2 {
-			continue
-		}
-		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-			dir := filepath.Join(root, path)
-			if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err == nil {
-				return judge(name, writable(dir), Warning, "version 2, delegated: "+dir,
-					"version 2, not delegated: a tree is ended process by process")
-			}
-		}
+	server, err := tmux.Open(socket)
+	if err != nil {
+		return Check{name, Unknown, err.Error(), ""}
 	}
-	return Check{name, Warning, "no cgroup version 2 with cgroup.kill: a tree is ended process by process", ""}
-}
-
-// writable reports whether a folder could be made in dir. The permission bits
-// alone do not say it: a mount may be read-only.
-func writable(dir string) bool {
-	probe, err := os.MkdirTemp(dir, "hob-probe-")
-	return err == nil && os.Remove(probe) == nil
+	clients, err := server.Clients(ctx)
+	switch {
+	case errors.Is(err, tmux.ErrNoServer):
+		return Check{name, Good, "none attached: hob's tmux server does not run", ""}
+	case err != nil:
+		return Check{name, Unknown, err.Error(), ""}
+	case len(clients) == 0:
+		return Check{name, Good, "none attached", ""}
+	}
+	var at []string
+	for _, c := range clients {
+		at = append(at, c.TTY+" (pid "+strconv.Itoa(c.PID)+")")
+	}
+	return Check{name, Good, "attached: " + strings.Join(at, ", "), ""}
 }
 
 // checkLogind warns where systemd ends all processes of a user who logs out
