@@ -1,3 +1,5 @@
+//go:build unix
+
 package sim
 
 // hold takes a number: it is not given to anybody new while a process has it as

@@ -1,3 +1,7 @@
+// The simulated kernel is a Unix; package syscall lacks its signals on Windows.
+
+//go:build unix
+
 // Package sim is a simulated kernel behind identity.Host, on which hob's real
 // capture, stop and sweep code runs in tests.
 //
