@@ -64,9 +64,10 @@ type turn struct {
 }
 
 // newScene sets a world up.
-func newScene(src sim.Source) *scene {
-	s := &scene{src: src, saved: map[uint64]bool{}}
-	s.o = machine(src)
+func newScene(src sim.Source) *scene { return sceneOn(src, machine(src)) }
+
+func sceneOn(src sim.Source, o sim.Options) *scene {
+	s := &scene{src: src, o: o, saved: map[uint64]bool{}}
 	s.o.Chaos.Child, s.o.Chaos.Outsider = s.chanceChild, s.outsider
 	s.w = sim.New(src, s.o)
 	s.host = s.w.Host()

@@ -158,3 +158,7 @@ func (w *World) Tmux(parent *Process, d Proc) *Process {
 
 // EndsEmpty says whether the process ends once wait has said ECHILD.
 func (p *Process) EndsEmpty(on bool) { p.endsEmpty = on }
+
+// Spare makes the process one that is never to be signalled, and what it forks
+// from now on.
+func (p *Process) Spare() { p.spared = true }

@@ -42,6 +42,10 @@ func (w *World) mayCut(what string) {
 	if w.step > w.o.Steps {
 		panic(Endless{w.step})
 	}
+	if do := w.hook; do != nil && w.step > w.hookAt {
+		w.hook = nil
+		do()
+	}
 	if w.cutOff || w.cutAt >= 0 && w.step > w.cutAt {
 		if !w.cutOff {
 			w.note(evCut, w.caller, 0)

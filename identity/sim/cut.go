@@ -27,6 +27,10 @@ func (w *World) CutAfter(n int) {
 	}
 }
 
+// AfterPoints does something at the next point after n more, in the middle of
+// whatever the caller is doing then.
+func (w *World) AfterPoints(n int, do func()) { w.hookAt, w.hook = w.step+n, do }
+
 // Point is a point outside the Host: a test's Effects call it before and after
 // what they do, so that the caller can be cut there too.
 func (w *World) Point(what string) { w.point(what) }

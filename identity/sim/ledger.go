@@ -24,6 +24,7 @@ type Delivery struct {
 	PID    int
 	Alive  bool // it was alive then
 	Denied bool // the kernel refused it (EPERM): nothing was delivered
+	Spared bool // it was not to be signalled then, though of the tree
 	Below  int  // how many living processes were below it
 }
 
@@ -42,7 +43,7 @@ func (d Delivery) String() string {
 func (l *Ledger) Strays(tree string) []Delivery {
 	var out []Delivery
 	for _, d := range l.Deliveries {
-		if d.To != nil && (d.To.tree != tree || d.To.spared && !d.Denied) {
+		if d.To != nil && (d.To.tree != tree || d.Spared && !d.Denied) {
 			out = append(out, d)
 		}
 	}

@@ -95,6 +95,8 @@ type World struct {
 	step   int
 	cutAt  int
 	cutOff bool
+	hookAt int
+	hook   func()
 	turn   int // number of the invocation
 	ledger Ledger
 	events []event

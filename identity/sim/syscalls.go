@@ -140,7 +140,7 @@ func (w *World) send(p *Process, sig syscall.Signal) error {
 	}
 	denied := w.caller.uid != 0 && p.uid != w.caller.uid
 	w.ledger.Deliveries = append(w.ledger.Deliveries, Delivery{
-		Step: w.step, Turn: w.turn, At: w.Now(), Sig: sig, To: p, PID: p.pid, Alive: p.Alive(), Denied: denied, Below: p.below(),
+		Step: w.step, Turn: w.turn, At: w.Now(), Sig: sig, To: p, PID: p.pid, Alive: p.Alive(), Denied: denied, Spared: p.spared, Below: p.below(),
 	})
 	w.note(evSent, p, int(sig))
 	if denied {
