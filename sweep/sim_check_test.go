@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -114,6 +115,9 @@ func (s *scene) checkMembers(bad bad) {
 			if !lately {
 				bad("%d is said to have %s, and is dead: %v", m.PID, m.Fate, all)
 			}
+			if m.Fate == sweep.Survived && s.couldBeEnded(all) && !s.rightlyLeft(m) {
+				bad("%d could have been ended: %s", m.PID, m.Note)
+			}
 		case sweep.Unverifiable:
 			if s.clear() {
 				bad("%d could not be verified although everything can be seen: %s", m.PID, m.Note)
@@ -131,6 +135,20 @@ func (s *scene) checkMembers(bad bad) {
 			}
 		}
 	}
+}
+
+// couldBeEnded reports whether one that survived a whole stop was hob's to end,
+// and nothing stood in the way.
+func (s *scene) couldBeEnded(all []*sim.Process) bool {
+	return s.clear() && s.err == nil && slices.ContainsFunc(all, func(p *sim.Process) bool {
+		return p.Tree() == simTask && !p.Spared() && p != s.keeper && p.Killable(s.o.UID) && s.ended.Sub(p.Born()) > time.Second
+	})
+}
+
+// rightlyLeft: where there is somebody's own work in the tree, hob rather leaves too
+// much alone, and says so.
+func (s *scene) rightlyLeft(m sweep.ReportMember) bool {
+	return strings.HasPrefix(m.Note, "left alone") && slices.ContainsFunc(s.w.Ever(), (*sim.Process).Spared)
 }
 
 // checkFate: who is said to have ended by a signal was sent one. After a cut the

@@ -115,6 +115,11 @@ func (p *Process) Spared() bool { return p.spared }
 // Alive reports whether any thread of it lives.
 func (p *Process) Alive() bool { return p.state == running || p.state == stopped }
 
+// Killable reports whether a KILL by this user (0: root) would end it now.
+func (p *Process) Killable(uid int) bool {
+	return p.Alive() && !p.stuck && !p.dying && !p.kernel && (uid == 0 || uid == p.uid)
+}
+
 // Zombie reports whether it has ended and was not reaped.
 func (p *Process) Zombie() bool { return p.state == zombie }
 
