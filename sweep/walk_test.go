@@ -131,19 +131,39 @@ func TestADeadKeepersNumberMayBeOurs(t *testing.T) {
 	}
 }
 
-// beforeSnapshot is a host on which something happens just before the process
-// table is read.
-type beforeSnapshot struct {
+// meddled is a host on which something happens around a look.
+type meddled struct {
 	identity.Host
-	do func()
+	before func()                // the next reading of the process table
+	table  func(*identity.Table) // changes what was read
+	after  func(pid int)         // a listing of children
 }
 
-func (h *beforeSnapshot) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
-	if do := h.do; do != nil {
-		h.do = nil
+func (h *meddled) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	if do := h.before; do != nil {
+		h.before = nil
 		do()
 	}
-	return h.Host.Snapshot(ctx, want)
+	t, err := h.Host.Snapshot(ctx, want)
+	if err == nil && h.table != nil {
+		h.table(t)
+	}
+	return t, err
+}
+
+func (h *meddled) Children(pid int) ([]int, error) {
+	pids, err := h.Host.Children(pid)
+	if h.after != nil {
+		h.after(pid)
+	}
+	return pids, err
+}
+
+// load is the stage's tree on a host that is meddled with.
+func (s *stage) load(h *meddled) *tree {
+	tr := newTree(h, s.target, s.disk, StepAll)
+	s.t.Cleanup(tr.close)
+	return tr
 }
 
 // TestAnAnchorThatHasLeftItsSession proves nothing about who is in the session of
@@ -158,7 +178,7 @@ func TestAnAnchorThatHasLeftItsSession(t *testing.T) {
 	s.w.Kill(s.keeper, syscall.SIGKILL)
 	s.w.Pass(time.Second)
 	var theirs *sim.Process
-	h := &beforeSnapshot{Host: s.w.Host(), do: func() {
+	h := &meddled{Host: s.w.Host(), before: func() {
 		anchor.Setsid()
 		for range 20 {
 			p := s.w.Init().Fork(sim.Proc{Comm: "theirs", Args: []string{"theirs"}, Setsid: true, Stranger: true})
@@ -172,13 +192,69 @@ func TestAnAnchorThatHasLeftItsSession(t *testing.T) {
 			s.w.Pass(time.Second)
 		}
 	}}
-	tr := newTree(h, s.target, s.disk, StepAll)
-	defer tr.close()
+	tr := s.load(h)
 	tr.look(context.Background(), nil)
 	if theirs == nil || theirs.SID() != number {
 		t.Fatal("the number of the session was not used again, so nothing was tested")
 	}
 	if n := tr.live[theirs.PID()]; n != nil {
 		t.Errorf("a stranger was taken in: %+v", n.Member)
+	}
+}
+
+// TestASessionThatWasNotBornInTheTree holds strangers: the keeper was started
+// inside it.
+func TestASessionThatWasNotBornInTheTree(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	shell := s.w.Init().Fork(sim.Proc{Comm: "bash", Args: []string{"bash"}, Setsid: true, Stranger: true})
+	s.keeper = shell.Fork(sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Subreaper: true, Tree: "t"})
+	s.cmd = s.keeper.Fork(worker("cmd"))
+	keeper, command := s.keeper.Ref(), s.cmd.Ref()
+	s.target.Keeper, s.target.Command = &keeper, &command
+	s.observe()
+	s.w.Kill(s.keeper, syscall.SIGKILL)
+	s.w.Pass(time.Second)
+	neighbour := shell.Fork(sim.Proc{Comm: "vim", Args: []string{"vim", "x"}, Stranger: true})
+	r := s.stop()
+	if !neighbour.Alive() || !shell.Alive() || s.cmd.Alive() || r.Verdict != Clean {
+		t.Errorf("neighbour %v, shell %v, command %v, %s", neighbour.Alive(), shell.Alive(), s.cmd.Alive(), r.Verdict)
+	}
+}
+
+// TestAListingWithoutOurselvesIsNoListing: "nothing there" is not what it says.
+func TestAListingWithoutOurselvesIsNoListing(t *testing.T) {
+	s := newStage(t, Server, sim.Options{NoChildren: true})
+	empty := func(t *identity.Table) { t.Procs, t.SawSelf = nil, false }
+	tr := s.load(&meddled{Host: s.w.Host(), table: empty})
+	tr.look(context.Background(), nil)
+	if tr.blind[s.keeper.PID()] == "" {
+		t.Errorf("blind: %v", tr.blind)
+	}
+	r, err := Stop(context.Background(), &meddled{Host: s.w.Host(), table: empty}, s.target, s.disk, s, Options{})
+	if err != nil || r.Verdict != Unverified || r.Host.Inspection != inspectedNone {
+		t.Errorf("%v, %s, %s", err, r.Verdict, r.Host.Inspection)
+	}
+}
+
+// TestAChildThatGoesWhileWeLook leaves its own children to the keeper, whose list
+// was read before: the round has not seen everything.
+func TestAChildThatGoesWhileWeLook(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	h := &meddled{Host: s.w.Host()}
+	tr := s.load(h)
+	tr.look(context.Background(), nil)
+	child := s.cmd.Fork(worker("child"))
+	left := child.Fork(worker("left"))
+	h.after = func(pid int) {
+		if pid == s.cmd.PID() {
+			child.Exit()
+		}
+	}
+	tr.look(context.Background(), nil)
+	if tr.live[left.PID()] != nil {
+		t.Fatal("it was seen, so nothing was tested")
+	}
+	if !tr.moved {
+		t.Error("the round counts as one that has seen everything")
 	}
 }
