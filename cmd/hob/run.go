@@ -30,7 +30,11 @@ protocol, with the report at the end. It fails when the work failed.`,
 			if err != nil {
 				return err
 			}
+			o.Up.DryRun = a.dryRun
 			o.Up.Rehearse, o.Up.Profiles, o.Up.Set = how.rehearse, how.profiles, set
+			if a.dryRun {
+				return a.up(cmd, r, o.Up)
+			}
 			m, err := a.manager("run")
 			if err != nil {
 				return err
@@ -46,6 +50,7 @@ protocol, with the report at the end. It fails when the work failed.`,
 	cmd.Flags().StringVar(&o.Until, "until", "", "end with this `task`")
 	cmd.Flags().BoolVar(&pass, "exit-code", false, "exit with the work's own code")
 	how.flags(cmd)
+	a.dryRunFlag(cmd)
 	return cmd
 }
 
