@@ -29,7 +29,13 @@ func (tr *tree) mark(n, parent *node) {
 // unexeced reports whether the process still shows our keeper's command line:
 // the keeper has forked it and it has not yet become the task's command.
 func (tr *tree) unexeced(n *node) bool {
-	return n.parent == tr.keeper && tr.keeper != nil && slices.Equal(n.row.Args, tr.keeper.row.Args)
+	return n.parent == tr.keeper && tr.forked(n.row)
+}
+
+// forked reports whether a row still shows our keeper, as between fork and exec.
+// The environment is the keeper's then too, and names the tmux server of its pane.
+func (tr *tree) forked(row identity.Process) bool {
+	return tr.keeper != nil && slices.Equal(row.Args, tr.keeper.row.Args)
 }
 
 // vagueLooks is how often a process is looked at again whose environment cannot
@@ -61,7 +67,7 @@ func (tr *tree) stray(n *node) {
 	}
 	server := tmuxOf(row.Environ)
 	own := func(r identity.Ref) bool { return r.PID == server }
-	if server > 0 && !slices.ContainsFunc(tr.t.Spared, own) {
+	if server > 0 && !slices.ContainsFunc(tr.t.Spared, own) && !tr.forked(row) {
 		n.Boundary, tr.dirty = inherited(tmuxBoundary), true
 	}
 }

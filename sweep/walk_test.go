@@ -56,6 +56,18 @@ func TestAnOrphanOfSomebodysTmuxIsSparedAtFirstSight(t *testing.T) {
 	}
 }
 
+// TestACommandBetweenForkAndExec has its keeper's environment, which names hob's
+// own tmux server. A start that was cut has not recorded that server.
+func TestACommandBetweenForkAndExec(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	s.target.Command, s.target.Spared = nil, nil
+	env := []string{fmt.Sprintf("TMUX=/tmp/hob.sock,%d,0", s.tmux.PID())}
+	starting := s.keeper.Fork(sim.Proc{Setsid: true, Env: env})
+	if got := visited(s.tree()); !got[starting.PID()] {
+		t.Errorf("would kill %v, and not %v", got, starting)
+	}
+}
+
 // TestHobsOwnTmuxIsNoStranger: shells have TMUX from the pane they are in.
 func TestHobsOwnTmuxIsNoStranger(t *testing.T) {
 	s := newStage(t, Shell, sim.Options{})
