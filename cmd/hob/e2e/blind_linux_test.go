@@ -98,10 +98,13 @@ func TestNoProcfs(t *testing.T) {
 				}
 			}
 			k.must("down", "m")
+			k.untouched(stranger)
+			if r := k.in(noProcfs, "sweep", "m"); r.code != 4 {
+				t.Errorf("a sweep that saw nothing: %v", r)
+			}
 			if s := k.stateOf("m/llm"); s != tasks.Stopped {
 				t.Errorf("in the end the task is %s", s)
 			}
-			k.untouched(stranger)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func runAll(m *testing.M) int {
 	dir, err := os.MkdirTemp("/tmp", "hobb")
 	if err == nil {
 		hobs.dir, hobs.plain = dir, filepath.Join(dir, "hob")
-		err = errors.Join(os.Chmod(dir, 0o755), build(hobs.plain)) // other users start it too
+		err = errors.Join(readSources(), os.Chmod(dir, 0o755), build(hobs.plain)) // other users start it too
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,6 +51,17 @@ func runAll(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	return m.Run()
+}
+
+// readSources opens every source file of hob: the go command then knows that a
+// result is of these, and does not show a cached one when they have changed.
+func readSources() error {
+	return filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && filepath.Ext(path) == ".go" {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
 }
 
 // build makes a hob, with the build tags given.

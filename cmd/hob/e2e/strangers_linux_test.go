@@ -198,3 +198,48 @@ func TestAnotherHomeBelow(t *testing.T) {
 		})
 	}
 }
+
+// TestATmuxServerBelow: the same with a plain tmux server, as a person starts one.
+func TestATmuxServerBelow(t *testing.T) {
+	const start = "tmux -S @D/nest -f /dev/null new-session -d 'sleep 86450'"
+	for kind, c := range map[string]struct {
+		recipe string
+		code   int
+		fate   sweep.Fate
+	}{
+		"server": {"name: m\nservers:\n  task:\n    command: [sh, -c, \"" + start + "; sleep 86451\"]\n    stop: {grace: 1s}\n", 3, sweep.Survived},
+		"shell":  {"name: m\nshells:\n  task: {command: [sh, -c, \"" + start + "; sleep 86451\"]}\n", 0, sweep.Spared},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			k := open(t)
+			k.recipe(c.recipe)
+			k.must("up")
+			nest := func(args ...string) string {
+				cmd := exec.Command("tmux", append([]string{"-S", k.d() + "/nest"}, args...)...)
+				cmd.Env = k.env
+				out, _ := cmd.Output() // it may not be there yet, or any more
+				return strings.TrimSpace(string(out))
+			}
+			k.until("the nested server", func() bool { return nest("display-message", "-p", "#{pid}") != "" })
+			inside := nest("list-panes", "-a", "-F", "#{pane_pid}")
+			r := k.hob("down", "--json", "m")
+			if r.code != c.code {
+				t.Errorf("hob down: %v", r)
+			}
+			fates := map[sweep.Fate]int{}
+			for _, m := range k.reports(r)[0].Members {
+				fates[m.Fate]++
+			}
+			if fates[c.fate] != 2 { // the server and the sleep in its pane
+				t.Errorf("fates: %v\n%s", fates, r)
+			}
+			if now := nest("list-panes", "-a", "-F", "#{pane_pid}"); now != inside {
+				t.Errorf("the pane of the nested server was %s and is %q", inside, now)
+			}
+			nest("kill-server")
+			k.until("it to end", func() bool { return nest("list-sessions") == "" })
+			k.must("down", "--all")
+		})
+	}
+}
