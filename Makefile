@@ -26,9 +26,11 @@ setup:
 setup-test:
 	@.ci/setup tmux=tmux gcc=gcc g++=g++ =libc6-dev ps=procps curl=curl python3=python3 =python3-setproctitle
 
+# The race detector lets every process sleep for a second at its end, and the
+# tests start many: not here (https://go.dev/doc/articles/race_detector).
 test: setup-test ## everything with the race detector
 	@examples/ollama/install.sh >/dev/null # here, so that no test's timeout has to cover a build
-	CGO_ENABLED=1 go test -race -timeout 20m ./...
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./...
 
 demo: setup build ## a recipe, end to end, with the built-in engine
 	examples/demo.sh
