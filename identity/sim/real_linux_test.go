@@ -56,7 +56,7 @@ func agentDoes(verb, arg string) string {
 	switch verb {
 	case "fork":
 		_, err = os.StartProcess("/proc/self/exe", []string{"agent"}, &os.ProcAttr{
-			Env: []string{agentSocket + "=" + os.Getenv(agentSocket), agentName + "=" + arg},
+			Env: []string{agentSocket + "=" + os.Getenv(agentSocket), agentName + "=" + arg, "GORACE=" + os.Getenv("GORACE")},
 		})
 	case "setsid":
 		_, err = syscall.Setsid()
@@ -241,7 +241,7 @@ func play(t *rapid.T) {
 	defer os.RemoveAll(dir)
 	real := newStage(t, dir)
 	root := exec.Command("/proc/self/exe")
-	root.Env = []string{agentSocket + "=" + real.path, agentName + "=a"}
+	root.Env = []string{agentSocket + "=" + real.path, agentName + "=a", "GORACE=atexit_sleep_ms=0"}
 	root.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := root.Start(); err != nil {
 		t.Fatal(err)
