@@ -332,9 +332,21 @@ func stranger(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(c.Start())
 	ts.Setenv(args[0], strconv.Itoa(c.Process.Pid))
 	ts.Defer(func() {
+		for _, kid := range childrenOf(c.Process.Pid) { // while it lives: whose they are is sure
+			kill(kid, syscall.SIGKILL)
+		}
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
+}
+
+func childrenOf(pid int) []int {
+	h, err := identity.Local()
+	if err != nil {
+		return nil
+	}
+	kids, _ := h.Children(pid)
+	return kids
 }
 
 // waitport PORT waits until somebody listens.
