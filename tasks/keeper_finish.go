@@ -1,11 +1,6 @@
 package tasks
 
-import (
-	"syscall"
-
-	"hob/identity"
-	"hob/identity/cut"
-)
+import "hob/identity/cut"
 
 // finish ends the keeper: the output is read to its end and on disk before the
 // record says that the tree is empty, since a stop may be waiting for just that.
@@ -30,11 +25,11 @@ func exitCode(e *Exit) int {
 		return keeperFailed
 	case e.Code != nil:
 		return *e.Code
+	case e.Signal == "":
+		return keeperFailed
 	}
-	for n := range 65 {
-		if identity.SignalName(syscall.Signal(n)) == e.Signal {
-			return 128 + n
-		}
+	if sig, err := signalNamed(e.Signal); err == nil {
+		return 128 + int(sig)
 	}
 	return keeperFailed
 }
