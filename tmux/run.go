@@ -14,12 +14,23 @@ import (
 // that is stopped, or of a version that the client cannot speak to, never does.
 const deadline = 5 * time.Second
 
+// clients are the tmux commands that run at a time. The server takes them one by
+// one: two hundred at once (a recipe with as many tasks) would each wait for all
+// others, and the last ones past their deadline.
+var clients = make(chan struct{}, 8)
+
 // run runs one tmux command (or a sequence, joined by ";" elements) and returns
 // what it printed. A failure is an *Error; what was printed before it is
 // returned as well, since the earlier commands of a sequence have taken effect.
 func (s *Server) run(ctx context.Context, dir string, args ...string) (string, error) {
 	if err := checkSocket(s.Socket); err != nil {
 		return "", err
+	}
+	select {
+	case clients <- struct{}{}:
+		defer func() { <-clients }()
+	case <-ctx.Done():
+		return "", &Error{Args: args, Err: ctx.Err()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -28,7 +39,7 @@ func (s *Server) run(ctx context.Context, dir string, args ...string) (string, e
 	cmd := exec.CommandContext(ctx, s.Bin, append(s.global(), args...)...)
 	cmd.Env = environment()
 	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // somebody else holding the pipes must not hold us
+	cmd.WaitDelay = deadline // the server holds the pipes too, and lets go of them in its turn; nobody may hold us for ever
 	ownGroup(cmd)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -357,5 +358,42 @@ func TestOddNamesBreakNoList(t *testing.T) {
 	got := tmuxtest.Find(t, s, p.ID)
 	if got == nil || got.SessionName != "a|b-||c" || got.WindowName != "模型 | -:- |" || got.PID != p.PID {
 		t.Errorf("listed %+v", got)
+	}
+}
+
+// TestClientsTakeTurns: two hundred panes made at once would each wait for all
+// others, the last ones past their deadline.
+func TestClientsTakeTurns(t *testing.T) {
+	s := tmuxtest.New(t)
+	tmuxtest.Sleeper(t, s, "turns")
+	dir := t.TempDir()
+	counting := "#!/bin/sh\nmkdir " + dir + "/now.$$; ls -d " + dir + "/now.* | wc -l >" + dir + "/count.$$\n" +
+		s.Bin + " \"$@\"; code=$?; rmdir " + dir + "/now.$$; exit $code\n"
+	slow := *s
+	slow.Bin = filepath.Join(dir, "tmux")
+	if err := os.WriteFile(slow.Bin, []byte(counting), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 60 {
+		wg.Go(func() {
+			if _, err := slow.Panes(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	counts, err := filepath.Glob(filepath.Join(dir, "count.*"))
+	if err != nil || len(counts) != 60 {
+		t.Fatalf("%d commands ran, %v", len(counts), err)
+	}
+	for _, file := range counts {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.TrimSpace(string(text)); len(n) > 1 || n > "8" {
+			t.Errorf("%s commands at once", n)
+		}
 	}
 }

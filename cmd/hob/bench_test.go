@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,8 @@ type bench struct {
 	dir string
 	hob string
 	env []string
+
+	peak int64 // most bytes of memory that hob has had resident
 }
 
 func newBench(b *testing.B) *bench {
@@ -70,6 +74,9 @@ func (x *bench) run(argv ...string) time.Duration {
 	if err != nil {
 		x.b.Fatalf("%v: %v\n%s", argv, err, out)
 	}
+	if use, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok && argv[0] == x.hob && argv[1] == "ps" {
+		x.peak = max(x.peak, use.Maxrss<<10)
+	}
 	return took
 }
 
@@ -88,21 +95,52 @@ func median(d []time.Duration) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// BenchmarkPs is `hob ps` with 20 tasks against `tmux list-panes -a` on the same
-// server, taken by turns.
+// BenchmarkPs is `hob ps` against `tmux list-panes -a` on the same server, taken
+// by turns, and hob's peak of resident memory; the second with an archive, which
+// may cost nothing.
 func BenchmarkPs(b *testing.B) {
-	x := newBench(b)
-	x.run(x.hob, "up", x.recipe(20))
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		for range 21 {
-			theirs = append(theirs, x.run("tmux", "-S", x.socket(), "list-panes", "-a"))
-			ours = append(ours, x.run(x.hob, "ps"))
+	for _, c := range []struct{ tasks, archived int }{{20, 0}, {200, 0}, {200, 1000}} {
+		b.Run(fmt.Sprintf("tasks=%d/archived=%d", c.tasks, c.archived), func(b *testing.B) {
+			x := newBench(b)
+			x.run(x.hob, "up", x.recipe(c.tasks))
+			x.archive(c.archived)
+			var ours, theirs []time.Duration
+			for b.Loop() {
+				for range 21 {
+					theirs = append(theirs, x.run("tmux", "-S", x.socket(), "list-panes", "-a"))
+					ours = append(ours, x.run(x.hob, "ps"))
+				}
+			}
+			b.ReportMetric(milliseconds(median(ours)), "ms/ps")
+			b.ReportMetric(milliseconds(median(theirs)), "ms/list-panes")
+			b.ReportMetric(float64(median(ours))/float64(median(theirs)), "ratio")
+			b.ReportMetric(float64(x.peak)/(1<<20), "MiB/ps")
+		})
+	}
+}
+
+// archive makes n archived runs of three tasks each.
+func (x *bench) archive(n int) {
+	x.b.Helper()
+	home := filepath.Join(x.dir, "home")
+	store, err := tasks.OpenStore(home)
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	for i := range n {
+		name := fmt.Sprintf("old%d", i%50)
+		to := filepath.Join(home, "archive", name+"-"+time.Unix(int64(i), 0).UTC().Format("20060102T150405Z"))
+		run := store.Run(name)
+		err := run.Create()
+		for _, task := range []string{"a", "b", "c"} {
+			d := run.Task(task)
+			err = errors.Join(err, d.Create(), d.WriteTask(tasks.Task{Run: name, Task: task, Kind: "server", State: tasks.Stopped}))
+		}
+		err = errors.Join(err, run.Write(tasks.Run{Name: name, Tasks: []string{"a", "b", "c"}}), os.Rename(run.Path, to))
+		if err != nil {
+			x.b.Fatal(err)
 		}
 	}
-	b.ReportMetric(milliseconds(median(ours)), "ms/ps")
-	b.ReportMetric(milliseconds(median(theirs)), "ms/list-panes")
-	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "ratio")
 }
 
 // BenchmarkUp is `hob up` of 20 tasks that sleep against a shell loop of 20
