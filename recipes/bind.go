@@ -19,10 +19,7 @@ func (t *Task) Bind(port int) (argv []string, env []EnvVar) { return t.BindLate(
 // BindLate is Bind with all that may have to be filled in. A variable whose value
 // stays unknown is left out of the environment.
 func (t *Task) BindLate(late Late) (argv []string, env []EnvVar) {
-	for _, a := range t.Command {
-		word, _ := late.bind(a)
-		argv = append(argv, word)
-	}
+	argv = late.words(t.Command)
 	for _, v := range t.Env {
 		if value, ok := late.bind(v.Value); ok {
 			env = append(env, EnvVar{v.Name, value})
@@ -40,12 +37,22 @@ func (t *Task) BindReadyLate(late Late) *Ready {
 		return nil
 	}
 	r := *t.Ready
-	r.Exec = nil
-	for _, a := range t.Ready.Exec {
-		word, _ := late.bind(a)
-		r.Exec = append(r.Exec, word)
-	}
+	r.Exec = late.words(t.Ready.Exec)
 	return &r
+}
+
+// BindHooks are the task's hooks with all filled in.
+func (t *Task) BindHooks(late Late) (before, afterReady, afterStop []string) {
+	return late.words(t.Before), late.words(t.AfterReady), late.words(t.AfterStop)
+}
+
+func (late Late) words(argv []string) []string {
+	var out []string
+	for _, a := range argv {
+		word, _ := late.bind(a)
+		out = append(out, word)
+	}
+	return out
 }
 
 // bind fills in a text and reports whether all of it was known. A dollar more in
@@ -90,15 +97,16 @@ func (t *Task) settle(ref string, port int) {
 			return m
 		})
 	}
-	for i := range t.Command {
-		t.Command[i] = fill(t.Command[i])
+	all := [][]string{t.Command, t.Before, t.AfterReady, t.AfterStop}
+	if t.Ready != nil {
+		all = append(all, t.Ready.Exec)
+	}
+	for _, words := range all {
+		for i := range words {
+			words[i] = fill(words[i])
+		}
 	}
 	for i := range t.Env {
 		t.Env[i].Value = fill(t.Env[i].Value)
-	}
-	if t.Ready != nil {
-		for i := range t.Ready.Exec {
-			t.Ready.Exec[i] = fill(t.Ready.Exec[i])
-		}
 	}
 }

@@ -44,7 +44,11 @@ var taskWords = map[string]string{
 	"stop_grace_period": "stop: {grace: …}", "kill_timeout": "stop: {grace: …}", "stopwaitsecs": "stop: {grace: …}", "stop_timeout": "stop: {grace: …}",
 	"shutdown": "stop", "cmdstop": "stop", "kill": "stop",
 	"resources": "needs", "requirements": "needs", "mem_limit": "needs: {memory: …}",
-	"retry": "retries", "bind": "host", "address": "host", "hostname": "host",
+	"before_start": "before", "pre_start": "before", "prestart": "before", "pre": "before", "setup": "before", "execstartpre": "before",
+	"post_start": "after_ready", "poststart": "after_ready", "on_ready": "after_ready", "after_start": "after_ready", "execstartpost": "after_ready",
+	"post_stop": "after_stop", "poststop": "after_stop", "on_stop": "after_stop", "on_exit": "after_stop", "cleanup": "after_stop", "execstoppost": "after_stop",
+	"pre_stop": "stop, or after_stop",
+	"retry":    "retries", "bind": "host", "address": "host", "hostname": "host",
 	"image": "", "build": "", "container_name": "", "volumes": "", "networks": "",
 }
 

@@ -42,8 +42,13 @@ type Task struct {
 	Restart   Restart      `json:"restart"`
 	DependsOn []Dependency `json:"depends_on"`
 	Needs     Needs        `json:"needs"`
-	Line      int          `json:"-"`
-	Column    int          `json:"-"`
+	// Hooks are commands that go with the task's life.
+	Before     []string `json:"before,omitempty"`      // must end with 0 before each start
+	AfterReady []string `json:"after_ready,omitempty"` // once it answers
+	AfterStop  []string `json:"after_stop,omitempty"`  // once it is over
+
+	Line   int `json:"-"`
+	Column int `json:"-"`
 }
 
 // EnvVar is one variable of a task's environment; Value may be a secret and may

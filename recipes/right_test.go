@@ -25,6 +25,19 @@ func TestRightRecipes(t *testing.T) {
 		o.Profiles, o.Set = []string{"laptop"}, map[string]string{"model": "set"}
 		checkMeaning(t, "testdata/right/composed.yaml", "testdata/right/composed-laptop.json", o)
 	})
+	t.Run("hooks are not rehearsed", func(t *testing.T) {
+		o := testOptions
+		o.Rehearse = true
+		r, err := Load("testdata/right/hooks.yaml", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range r.Tasks {
+			if hooks := len(task.Before) + len(task.AfterReady) + len(task.AfterStop); hooks > 0 != (task.Name == "near" || task.Name == "fetch" || task.Name == "work") {
+				t.Errorf("%s has %d words of hooks", task.Name, hooks)
+			}
+		}
+	})
 	t.Run("rehearsed", func(t *testing.T) {
 		o := testOptions
 		o.Rehearse = true

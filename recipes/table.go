@@ -151,6 +151,9 @@ var (
 	keyGroups  = key{"groups", groupsRule, "names under which it can be started together with others", ""}
 	keyReplica = key{"replicas", &rule{says: "a number from 1 to 64", forms: integer, check: validReplicas, min: 1, max: maxReplicas}, "so many of it, NAME-1, NAME-2, …; a numbered port counts up; ${replica} counts from 1, ${index} from 0", "1"}
 	keyTryout  = key{"rehearse", commandRule, "what runs instead when the recipe is rehearsed; an engine needs none", "engines: the pilot, others: as they are"}
+	keyBefore  = key{"before", commandRule, "a command that must end with 0 before each start of the task; its output goes to the task's log", ""}
+	keyOnReady = key{"after_ready", commandRule, "a command that runs once the task answers; that it fails is told, and stops nothing", ""}
+	keyAfter   = key{"after_stop", commandRule, "a command that runs once the task is over, for at most a minute", ""}
 	keyNeeds   = key{"needs", needsRule, "what the host must have", "the engine's"}
 )
 
@@ -158,19 +161,19 @@ var serverRule = &rule{
 	says: "a mapping, like {engine: vllm, model: NAME}", forms: mapping,
 	foreign: words(taskWords, map[string]string{"retries": "restart: {policy: on-failure, max: …}"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyHost, keyPort, keyGPUs, keyDir,
-		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds, keyTryout, keyExtends, keyGroups, keyReplica},
+		keyEnv, keyEnvFile, keyReady, keyStop, keyRestart, keyDepends, keyNeeds, keyBefore, keyOnReady, keyAfter, keyTryout, keyExtends, keyGroups, keyReplica},
 }
 
 var jobRule = &rule{
 	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping,
 	foreign: words(taskWords, map[string]string{"restart": "retries"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyRetries,
-		keyDepends, keyNeeds, keyTryout, keyExtends, keyGroups},
+		keyDepends, keyNeeds, keyBefore, keyAfter, keyTryout, keyExtends, keyGroups},
 }
 
 var shellRule = &rule{
 	says: "a mapping; {} is your own shell", forms: mapping | null, foreign: taskWords,
-	keys: []key{keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyDepends, keyNeeds, keyExtends, keyGroups},
+	keys: []key{keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyDepends, keyNeeds, keyBefore, keyAfter, keyExtends, keyGroups},
 }
 
 func tasksOf(kind string, r *rule) *rule {

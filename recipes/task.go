@@ -44,6 +44,7 @@ func (l *loader) finish(d *draft) {
 	} else if l.rehearsed(d) {
 		t.Command = l.rehearsal(d)
 	}
+	l.hooks(d)
 	l.gpus(d)
 	l.env(d)
 	t.Ready = l.ready(d)
@@ -53,6 +54,16 @@ func (l *loader) finish(d *draft) {
 		t.Needs = needs(l.fact(d, "needs", needsRule))
 	}
 	l.checkTask(d)
+}
+
+// hooks reads the commands that go with a task's life. A rehearsal has none: they
+// are for the machine that is rehearsed for.
+func (l *loader) hooks(d *draft) {
+	t := &d.task
+	before, ready, stop := l.words(d.node.get("before"), d.scope), l.words(d.node.get("after_ready"), d.scope), l.words(d.node.get("after_stop"), d.scope)
+	if !l.rehearsed(d) {
+		t.Before, t.AfterReady, t.AfterStop = before, ready, stop
+	}
 }
 
 func isDir(path string) bool {
