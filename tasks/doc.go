@@ -103,6 +103,7 @@
 //	started_at   when it was started
 //	ended_at     when it ended
 //	updated_at   when the record was written
+//	after_stop   when the hook after_stop was begun: it runs once
 //
 // # spec.json
 //
@@ -147,6 +148,9 @@
 //	log.keep           how many older ones are kept
 //	lifetime           contained or detached
 //	owner              ref of the hob that a contained run belongs to
+//	before             command that must end with 0 before each start
+//	after_ready        command that runs once the task answers
+//	after_stop         command that runs once the task is over
 //
 // # keeper.json
 //
@@ -164,6 +168,8 @@
 //	deadline_hit  whether the time to become ready has passed
 //	restarts      how often the command was started again
 //	started_at    when the command was last started
+//	hook          the hook that is under way: before, after_ready or after_stop
+//	hook_note     why the last one failed
 //	last_log      when it last wrote something
 //	last_line     the last line that it wrote
 //	memory_bytes  resident memory of the tree

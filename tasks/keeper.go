@@ -66,6 +66,8 @@ type keeper struct {
 	stopFrom sweep.Step // where the last one began
 	giveUpAt time.Time  // when waiting for the lock is over; zero: never
 	ready    readyWatch
+	hooked   bool // after_stop has been begun
+	hooking  bool // it is under way
 	done     bool
 }
 
@@ -74,6 +76,8 @@ type life struct {
 	ref      *identity.Ref
 	pin      identity.Handle
 	began    time.Time
+	env      []string // the command's
+	pending  pendingStart
 	failed   error // why it could not be started
 	exit     *Exit // once it has ended
 	graceAt  time.Time

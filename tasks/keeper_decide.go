@@ -22,6 +22,11 @@ type sight struct {
 	spared    bool   // all that lives is left alone on purpose
 	want      string // reason of a stop that the keeper is to run
 	stopping  bool   // a stop of the keeper's own is under way
+	pending   bool   // the command is not started yet, since before comes first
+	prepared  bool   // and before has ended well
+	after     bool   // after_stop is to be run when the task is over
+	hooking   bool   // it is under way
+	leftover  bool   // it has been run: what lives now it has left
 	stopped   bool   // one has run from the first step
 	reported  bool   // one has run since the command ended
 	restart   bool   // the policy says to start it again
@@ -43,6 +48,8 @@ const (
 	doStopAll  move = "stop from the first step"
 	doStopLeft move = "stop what the command left behind"
 	doRestart  move = "start again"
+	doStart    move = "start after before"
+	doAfter    move = "run after_stop"
 	doQuit     move = "end"
 )
 
@@ -50,10 +57,12 @@ const (
 // stop that another hob has begun to that hob, unless that was killed.
 func decide(s sight) move {
 	switch {
-	case s.stopping:
+	case s.stopping, s.hooking:
 		return doNothing
 	case s.unstarted && s.empty:
-		return doQuit
+		return decideOver(s)
+	case s.pending:
+		return decidePending(s)
 	case s.ended && s.empty:
 		return decideEmpty(s)
 	}
@@ -63,14 +72,16 @@ func decide(s sight) move {
 // decideEmpty: nothing of the tree is left.
 func decideEmpty(s sight) move {
 	switch {
-	case s.stopped, s.settled:
+	case s.settled:
 		return doQuit
+	case s.stopped:
+		return decideOver(s)
 	case s.theirs:
 		return decideTheirsEmpty(s)
 	case !s.reported:
 		return locked(s, doStopLeft, s.gaveUp)
 	case s.want != "" || !s.restart:
-		return doQuit
+		return decideOver(s)
 	case s.due:
 		return locked(s, doRestart, false)
 	}
@@ -92,15 +103,52 @@ func decideTheirsEmpty(s sight) move {
 // decideLiving: something of the tree lives.
 func decideLiving(s sight) move {
 	switch {
+	case s.leftover && !s.reported:
+		return locked(s, doStopLeft, false)
 	case s.stopped, s.settled, s.reported && s.want == "" && !s.theirs:
-		if s.spared {
-			return doQuit
-		}
-		return idle(s)
+		return decideSpared(s)
 	case s.want != "", s.theirs:
 		return locked(s, doStopAll, false)
 	case s.ended && s.graceOver:
 		return locked(s, doStopLeft, false)
+	}
+	return idle(s)
+}
+
+// decideSpared: a stop is over, and something lives.
+func decideSpared(s sight) move {
+	switch {
+	case s.spared && s.settled:
+		return doQuit
+	case s.spared:
+		return decideOver(s)
+	}
+	return idle(s)
+}
+
+// decideOver: nothing is left to be done for the task but what comes after it;
+// whoever else stops it sees to that.
+func decideOver(s sight) move {
+	if s.after && !s.theirs && !s.settled {
+		return locked(s, doAfter, s.gaveUp)
+	}
+	return doQuit
+}
+
+// decidePending: before runs, or has just ended well.
+func decidePending(s sight) move {
+	switch {
+	case s.stopped || s.settled:
+		if s.empty {
+			return doQuit
+		}
+		return decideSpared(s)
+	case s.theirs && s.empty:
+		return decideTheirsEmpty(s)
+	case s.want != "" || s.theirs:
+		return locked(s, doStopAll, false)
+	case s.prepared:
+		return locked(s, doStart, false)
 	}
 	return idle(s)
 }

@@ -58,6 +58,32 @@ func TestDecide(t *testing.T) {
 		{"is to start again, but is asked to stop", sight{ended: true, empty: true, reported: true, restart: true, due: true, lock: lockHeld, want: "terminated"}, doQuit},
 		{"is to start again, but another hob stops", sight{ended: true, empty: true, reported: true, restart: true, due: true, theirs: true}, doTryLock},
 		{"is not to start again before it is empty", sight{ended: true, graceOver: true, reported: true, restart: true, due: true}, doNothing},
+
+		{"before runs", sight{pending: true}, doNothing},
+		{"before has ended well", sight{pending: true, prepared: true, empty: true}, doAskLock},
+		{"and the lock is had", sight{pending: true, prepared: true, empty: true, lock: lockHeld}, doStart},
+		{"before has left something, which lives on", sight{pending: true, prepared: true, lock: lockHeld}, doStart},
+		{"asked to stop while before runs", sight{pending: true, want: "hangup"}, doAskLock},
+		{"asked to stop while before runs, has the lock", sight{pending: true, want: "hangup", lock: lockHeld}, doStopAll},
+		{"asked to stop just before the start", sight{pending: true, prepared: true, empty: true, want: "hangup", lock: lockHeld}, doStopAll},
+		{"another hob stops while before runs", sight{pending: true, theirs: true}, doAskLock},
+		{"another hob stops just before the start", sight{pending: true, prepared: true, empty: true, theirs: true, lock: lockAsked}, doQuit},
+		{"another hob has stopped before", sight{pending: true, settled: true, empty: true}, doQuit},
+		{"has stopped before", sight{pending: true, stopped: true, empty: true}, doQuit},
+		{"before has failed", sight{unstarted: true, ended: true, empty: true}, doQuit},
+
+		{"is over, after_stop is due", sight{ended: true, empty: true, reported: true, after: true}, doAskLock},
+		{"is over, has the lock for after_stop", sight{ended: true, empty: true, reported: true, after: true, lock: lockHeld}, doAfter},
+		{"is over, and the lock is not to be had", sight{ended: true, empty: true, reported: true, after: true, lock: lockAsked, gaveUp: true}, doQuit},
+		{"after_stop runs", sight{ended: true, reported: true, hooking: true, lock: lockHeld}, doNothing},
+		{"after_stop runs, and a signal comes", sight{ended: true, reported: true, hooking: true, want: "terminated", lock: lockHeld}, doNothing},
+		{"after_stop has ended", sight{ended: true, empty: true, reported: true, leftover: true, lock: lockHeld}, doQuit},
+		{"after_stop has left something", sight{ended: true, graceOver: true, leftover: true, lock: lockHeld}, doStopLeft},
+		{"after_stop has left something, after a stop", sight{ended: true, want: "hangup", stopped: true, leftover: true, lock: lockHeld}, doStopLeft},
+		{"what it left is stuck", sight{ended: true, graceOver: true, leftover: true, reported: true}, doNothing},
+		{"has stopped, after_stop is due", sight{want: "hangup", stopped: true, reported: true, ended: true, empty: true, after: true, lock: lockHeld}, doAfter},
+		{"another hob has stopped it, and runs after_stop", sight{settled: true, ended: true, empty: true, after: true}, doQuit},
+		{"is to start again, after_stop is not due yet", sight{ended: true, empty: true, reported: true, restart: true}, doNothing},
 	} {
 		if got := decide(c.s); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -67,20 +93,27 @@ func TestDecide(t *testing.T) {
 
 // TestNeverSignalsWithoutTheLock tries every combination.
 func TestNeverSignalsWithoutTheLock(t *testing.T) {
-	for bits := range 1 << 13 {
+	for bits := range 1 << 18 {
 		on := func(n int) bool { return bits>>n&1 == 1 }
 		for _, lock := range []lockState{lockFree, lockAsked, lockRefused, lockHeld} {
 			s := sight{
 				unstarted: on(0), ended: on(1), empty: on(2), graceOver: on(3), spared: on(4), stopping: on(5), stopped: on(6),
 				reported: on(7), restart: on(8), due: on(9), gaveUp: on(10), theirs: on(11), settled: on(12), lock: lock,
+				pending: on(13), prepared: on(14), after: on(15), hooking: on(16), leftover: on(17),
 			}
 			for _, s.want = range []string{"", "terminated"} {
 				m := decide(s)
-				if (m == doStopAll || m == doStopLeft || m == doRestart) && lock != lockHeld {
+				if (m == doStopAll || m == doStopLeft || m == doRestart || m == doStart || m == doAfter) && lock != lockHeld {
 					t.Fatalf("%+v: %s", s, m)
 				}
 				if m == doRestart && (s.want != "" || s.theirs || s.settled || s.stopped || !s.empty) {
 					t.Fatalf("%+v: a restart after a stop, or over what lives", s)
+				}
+				if m == doStart && (s.want != "" || s.theirs || s.settled || s.stopped || !s.prepared) {
+					t.Fatalf("%+v: a start after a stop, or before it may be", s)
+				}
+				if m == doAfter && (s.settled || s.theirs) {
+					t.Fatalf("%+v: after_stop while another hob stops the task", s)
 				}
 				if m == doQuit && !s.empty && !s.spared {
 					t.Fatalf("%+v: leaves what lives", s)

@@ -120,6 +120,7 @@ func (k *keeper) sight(now time.Time) sight {
 		kind: k.spec.Kind, unstarted: l.failed != nil, ended: l.exit != nil, empty: k.reaper.Empty(),
 		graceOver: l.exit != nil && !now.Before(l.graceAt),
 		want:      k.want, stopping: k.stopping, stopped: k.stopped, reported: l.reported,
+		pending: l.pending != notPending, prepared: l.pending == beforeEnded, hooking: k.hooking, leftover: k.hooked && !k.hooking, after: k.afterDue(),
 		restart: l.restart.again && !k.disowned, due: k.restartDue(now),
 		lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
 		theirs:  k.task.State == Stopping && !ours,
@@ -148,6 +149,12 @@ func (k *keeper) act(m move) bool {
 		k.stop(sweep.StepTerm)
 	case doRestart:
 		k.startAgain()
+		return true
+	case doStart:
+		k.startPending()
+		return true
+	case doAfter:
+		k.afterStop()
 		return true
 	case doQuit:
 		k.done = true

@@ -42,21 +42,26 @@ func (p *probeRuns) deliver(e child.Exit) {
 
 // runProbe is a probe.Runner. It is called beside the loop.
 func (k *keeper) runProbe(ctx context.Context, argv, env []string, dir string) (int, error) {
-	if len(argv) == 0 {
-		return 0, errors.New("the probe has no command")
-	}
-	path, err := resolve(argv[0], dir, env)
-	if err != nil {
-		return 0, err
-	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
+	return k.runChild(ctx, argv, env, dir, []uintptr{null.Fd(), null.Fd(), null.Fd()})
+}
+
+// runChild runs a program of the keeper's to its end. It is called beside the loop.
+func (k *keeper) runChild(ctx context.Context, argv, env []string, dir string, files []uintptr) (int, error) {
+	if len(argv) == 0 {
+		return 0, errors.New("there is no command")
+	}
+	path, err := resolve(argv[0], dir, env)
+	if err != nil {
+		return 0, err
+	}
 	var pin identity.Handle
 	var ended <-chan child.Exit
-	c := child.Command{Path: path, Args: argv, Env: env, Dir: dir, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}}
+	c := child.Command{Path: path, Args: argv, Env: env, Dir: dir, Files: files}
 	pid, err := k.reaper.Start(c, func(pid, pidfd int) (err error) {
 		ended = k.ready.probes.expect(pid)
 		pin, err = child.Pin(k.h, pid, pidfd)
@@ -78,7 +83,7 @@ func awaitProbe(ctx context.Context, pin identity.Handle, ended <-chan child.Exi
 		return probeCode(e)
 	case <-ctx.Done():
 		if err := pin.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, identity.ErrGone) {
-			return 0, fmt.Errorf("%w, and the probe cannot be ended: %w", ctx.Err(), err)
+			return 0, fmt.Errorf("%w, and it cannot be ended: %w", ctx.Err(), err)
 		}
 		<-ended
 		return 0, ctx.Err()

@@ -59,6 +59,7 @@ func (r *readyWatch) begin(k *keeper) {
 		return
 	case r.check == nil:
 		k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt = true, true, &now
+		k.afterReady()
 		return
 	}
 	r.at, r.misses = now, 0
@@ -217,6 +218,7 @@ func (r *readyWatch) nowReady(k *keeper, now time.Time) {
 		k.rec.WasReady, k.rec.ReadyAt = true, &now
 		k.term.log.watch(nil, nil)
 		debug.FreeOSMemory() // what the start took is not needed for hours
+		k.afterReady()
 	}
 	k.note("ready after %s", now.Sub(r.wait.Start).Round(time.Millisecond))
 }

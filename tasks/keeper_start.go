@@ -15,10 +15,20 @@ import (
 
 // begin starts the command, for the first time or again.
 func (k *keeper) begin() {
-	k.life = life{began: k.h.Now()}
+	k.life = life{began: k.h.Now(), env: environment(k.spec, k.home, os.Getenv)}
 	k.rec.Command, k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt, k.rec.DeadlineHit = nil, false, false, nil, false
-	k.rec.ReadyNote = ""
-	env := environment(k.spec, k.home, os.Getenv)
+	k.rec.ReadyNote, k.rec.Hook, k.rec.HookNote = "", "", ""
+	if len(k.spec.Before) > 0 {
+		k.before()
+		return
+	}
+	k.start()
+}
+
+// start starts the command itself.
+func (k *keeper) start() {
+	env := k.life.env
+	k.life.began = k.h.Now()
 	k.ready.prepare(k, env)
 	path, err := k.program(env)
 	if err == nil {

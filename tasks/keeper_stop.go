@@ -49,7 +49,7 @@ func (k *keeper) stop(from sweep.Step) {
 
 func (k *keeper) reason(from sweep.Step) string {
 	switch {
-	case from == sweep.StepTerm:
+	case from == sweep.StepTerm && !k.stopped:
 		return "exited"
 	case k.want != "":
 		return k.want
@@ -66,15 +66,19 @@ func (k *keeper) stopDone(from sweep.Step, r sweep.Report, err error) {
 	k.stopped = k.stopped || from == sweep.StepAll
 	k.complain("report.json", k.keep(func() error { return k.dir.WriteReport(r) }))
 	k.stopFrom = from
-	state := endState(k.spec.Kind, from, k.life.exit, r.Verdict)
+	state := endState(k.spec.Kind, k.stopKind(from), k.life.exit, r.Verdict)
 	if from == sweep.StepTerm && k.life.restart.again && k.want == "" {
 		k.note("swept: %s", r.Verdict)
 	} else {
+		k.announceAfterStop()
 		k.writeTask(state, r.Reason, "")
 		k.note("%s: %s", state, r.Verdict)
 	}
 	k.lookAt = k.h.Now()
-	k.release()
+	if !k.afterDue() {
+		k.rec.Hook = ""
+		k.release()
+	}
 }
 
 // endState is the state of a task after a stop.

@@ -55,6 +55,7 @@ type Outcome struct {
 	URL    string
 	Report *sweep.Report // of a stop or a sweep
 	Plan   *Planned      // of an up that was only tried
+	Hook   error         // why after_stop failed, of a task that has been stopped
 	Err    error
 }
 

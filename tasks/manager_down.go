@@ -179,6 +179,7 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen}
 	out.Err = errors.Join(out.Err, s.ClosePane(ctx))
+	out.Hook = s.afterStop(ctx)
 }
 
 // runStop is design section 6 for one task.
@@ -207,6 +208,7 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, GPU: gpu.Read})
 	out.Report = &rep
 	out.State, out.Err = s.finish(rep, err)
+	out.Hook = s.afterStop(ctx)
 }
 
 // begin writes that the stop has begun. The keeper of a start that was cut may

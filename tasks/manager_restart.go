@@ -90,7 +90,7 @@ func (m *Manager) restartRun(ctx context.Context, a again, o StopOptions) []Outc
 func unsettled(outs []Outcome) []Outcome {
 	var bad []Outcome
 	for _, o := range outs {
-		if o.Err != nil || !o.State.Settled() {
+		if o.Err != nil || o.Hook != nil || !o.State.Settled() {
 			bad = append(bad, o)
 		}
 	}

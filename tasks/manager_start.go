@@ -137,7 +137,7 @@ func (u *upRun) awaitCommand(ctx context.Context, t *upTask, wake, end <-chan st
 			return seen.Trouble
 		case seen.Exit != nil && seen.Exit.Error != "":
 			return fmt.Errorf("%s could not be started: %s", t.Name, seen.Exit.Error)
-		case seen.Exit != nil, seen.Keeper != nil && seen.Keeper.Command != nil:
+		case seen.Exit != nil, seen.Keeper != nil && (seen.Keeper.Command != nil || seen.Keeper.Hook == hookBefore):
 			return nil
 		case end == nil:
 			return fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
@@ -194,6 +194,7 @@ func (u *upRun) failed(t *upTask, task Task, why error) error {
 // spec is what the keeper starts.
 func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 	argv, _ := t.BindLate(u.late(t))
+	before, afterReady, afterStop := t.BindHooks(u.late(t))
 	stop, err := stopPolicy(t.Stop)
 	if err != nil {
 		return Spec{}, fmt.Errorf("%s: %w", t.Name, err)
@@ -204,6 +205,7 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 		Ready: readinessOf(t.Task, u.late(t)), Stop: stop, Restart: Restart(t.Restart),
 		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
+		Before: before, AfterReady: afterReady, AfterStop: afterStop,
 	}, nil
 }
 

@@ -27,7 +27,12 @@ type Planned struct {
 	Ready   string   `json:"ready,omitempty"`
 	Stop    string   `json:"stop,omitempty"`
 	Restart string   `json:"restart,omitempty"`
-	Tmux    []string `json:"tmux"` // the exact argv that would make its pane; an id that does not exist yet is in <>
+	// The hooks, as they would be run.
+	Before     []string `json:"before,omitempty"`
+	AfterReady []string `json:"after_ready,omitempty"`
+	AfterStop  []string `json:"after_stop,omitempty"`
+
+	Tmux []string `json:"tmux"` // the exact argv that would make its pane; an id that does not exist yet is in <>
 }
 
 // planned is what a dry run would do.
@@ -57,6 +62,7 @@ func (u *upRun) planOf(t *upTask, does string) *Planned {
 	p := &Planned{Run: u.dir.Name, Task: t.Name, Kind: t.Kind, Engine: t.Engine, Does: does, After: []string{},
 		Command: argv, Dir: t.Dir, Env: []string{}, GPUs: t.GPUs, Tmux: []string{},
 		Ready: readyWords(t.BindReadyLate(late), t.port), Stop: stopWords(t.Stop), Restart: restartWords(t.Task)}
+	p.Before, p.AfterReady, p.AfterStop = t.BindHooks(late)
 	if t.gpus != "" {
 		p.GPUs = t.gpus
 	}

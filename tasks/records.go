@@ -99,6 +99,8 @@ type Task struct {
 	StartedAt *time.Time `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"`
 	UpdatedAt time.Time  `json:"updated_at"`
+
+	AfterStop *time.Time `json:"after_stop,omitempty"` // when the hook was begun: it runs once
 }
 
 // Spec is spec.json: what the keeper starts. It may hold secrets (0600); its
@@ -121,6 +123,10 @@ type Spec struct {
 	Log      LogPolicy        `json:"log"`
 	Lifetime Lifetime         `json:"lifetime"`
 	Owner    *identity.Ref    `json:"owner"`
+
+	Before     []string `json:"before,omitempty"`      // must end with 0 before each start of the command
+	AfterReady []string `json:"after_ready,omitempty"` // once it answers
+	AfterStop  []string `json:"after_stop,omitempty"`  // once the task is over
 }
 
 // Readiness is how the keeper finds out whether the task answers. Exactly one
@@ -175,6 +181,8 @@ type Keeper struct {
 	DeadlineHit bool          `json:"deadline_hit"`         // the readiness deadline has passed
 	Restarts    int           `json:"restarts"`
 	StartedAt   *time.Time    `json:"started_at"`
+	Hook        string        `json:"hook,omitempty"`      // the hook that is under way: before, after_ready, after_stop
+	HookNote    string        `json:"hook_note,omitempty"` // why the last one failed
 	LastLog     *time.Time    `json:"last_log"`
 	LastLine    string        `json:"last_line,omitempty"`
 	MemoryBytes *int64        `json:"memory_bytes"` // of the tree; null when unknown

@@ -106,6 +106,9 @@ func deriveEnded(s Seen) Derived {
 	if d.Note == "" && d.State == Failed && s.Exit != nil {
 		d.Note = fromExit(s).Note
 	}
+	if k := s.Keeper; k != nil && k.Hook == hookStop && s.KeeperV.Verdict == identity.Owned {
+		d.Tended, d.Note = true, strings.TrimPrefix(d.Note+"; its after_stop runs", "; ")
+	}
 	return d
 }
 
@@ -199,7 +202,7 @@ func alive(kind sweep.Kind, k Keeper) Derived {
 	case k.Ready && kind == sweep.Job:
 		return Derived{State: Up, Answers: true}
 	case k.Ready:
-		return Derived{State: Ready, Answers: true}
+		return Derived{State: Ready, Answers: true, Note: k.HookNote}
 	case k.WasReady || k.DeadlineHit:
 		return Derived{State: Unready, Note: k.ReadyNote}
 	}
@@ -207,6 +210,9 @@ func alive(kind sweep.Kind, k Keeper) Derived {
 }
 
 func startNote(k Keeper) string {
+	if k.Hook == hookBefore {
+		return "runs before"
+	}
 	if k.Restarts > 0 {
 		return fmt.Sprintf("restart %d", k.Restarts)
 	}

@@ -88,9 +88,9 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 // Fine reports whether the task is as it should be.
 func (w Why) Fine() bool {
 	switch w.State {
-	case Ready, Stopped, Stopping, Exited, Completed:
+	case Stopped, Stopping, Exited, Completed:
 		return true
-	case Starting, Up:
+	case Starting, Up, Ready:
 		return w.Note == ""
 	}
 	return false

@@ -138,7 +138,7 @@ func verdictError(o tasks.Outcome) error {
 func (a *app) problems(outs []tasks.Outcome) error {
 	var errs []error
 	for _, o := range outs {
-		for _, e := range leaves(o.Err) {
+		for _, e := range leaves(errors.Join(o.Err, o.Hook)) {
 			errs = append(errs, about(o.Name, e))
 		}
 		if err := verdictError(o); err != nil && !a.dryRun {

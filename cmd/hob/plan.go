@@ -29,7 +29,7 @@ func (a *app) plans(outs []tasks.Outcome) error {
 		}
 		fmt.Fprintf(a.out, "%s  %s\n", name, p.Does)
 		for _, row := range planRows(name, p)[1:] {
-			fmt.Fprintf(a.out, "  %-8s %s\n", row[1], row[2])
+			fmt.Fprintf(a.out, "  %-11s %s\n", row[1], row[2])
 		}
 	}
 	return nil
@@ -44,6 +44,7 @@ func planRows(name string, p *tasks.Planned) [][]string {
 		}
 	}
 	add("after", strings.Join(p.After, ", "))
+	add("before", shellquote.Join(p.Before...))
 	add("command", shellquote.Join(p.Command...))
 	add("dir", p.Dir)
 	add("env", masked(p.Env))
@@ -52,7 +53,9 @@ func planRows(name string, p *tasks.Planned) [][]string {
 	}
 	add("gpus", p.GPUs)
 	add("ready", p.Ready)
+	add("after_ready", shellquote.Join(p.AfterReady...))
 	add("stop", p.Stop)
+	add("after_stop", shellquote.Join(p.AfterStop...))
 	add("restart", p.Restart)
 	if len(p.Tmux) > 0 {
 		add("tmux", shellquote.Join(p.Tmux...))

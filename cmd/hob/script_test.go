@@ -65,6 +65,8 @@ func TestScripts(t *testing.T) {
 			"attached": attached,
 			"cursor":   cursor,
 			"servedas": servedAs,
+			"waitnote": waitNote,
+			"readpid":  readPID,
 			"start":    startOf,
 
 			"killserver": killServer,
@@ -421,6 +423,19 @@ func servedAs(ts *testscript.TestScript, _ bool, args []string) {
 	if !slices.Equal(got, plan[0].Tmux) {
 		ts.Fatalf("the server was started as\n%q\nand planned as\n%q", got, plan[0].Tmux)
 	}
+}
+
+// waitnote NAME TEXT waits until a task's note has a text.
+func waitNote(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, strconv.Quote(args[1])+" in the note of "+args[0], func() (bool, string) {
+		s, err := status(ts, args[0])
+		return strings.Contains(s.Note, args[1]), fmt.Sprint(s.State, " ", s.Note, " ", err)
+	})
+}
+
+// readpid VAR FILE sets VAR to the pid in a file.
+func readPID(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
 }
 
 // killserver ends the script's tmux server by force.
