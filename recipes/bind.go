@@ -42,8 +42,15 @@ func (t *Task) BindReadyLate(late Late) *Ready {
 }
 
 // BindHooks are the task's hooks with all filled in.
-func (t *Task) BindHooks(late Late) (before, afterReady, afterStop []string) {
-	return late.words(t.Before), late.words(t.AfterReady), late.words(t.AfterStop)
+func (t *Task) BindHooks(late Late) (before, afterReady, afterStop *Hook) {
+	return late.hook(t.Before), late.hook(t.AfterReady), late.hook(t.AfterStop)
+}
+
+func (late Late) hook(h *Hook) *Hook {
+	if h == nil {
+		return nil
+	}
+	return &Hook{late.words(h.Command), h.Timeout}
 }
 
 func (late Late) words(argv []string) []string {
@@ -97,7 +104,12 @@ func (t *Task) settle(ref string, port int) {
 			return m
 		})
 	}
-	all := [][]string{t.Command, t.Before, t.AfterReady, t.AfterStop}
+	all := [][]string{t.Command}
+	for _, h := range []*Hook{t.Before, t.AfterReady, t.AfterStop} {
+		if h != nil {
+			all = append(all, h.Command)
+		}
+	}
 	if t.Ready != nil {
 		all = append(all, t.Ready.Exec)
 	}

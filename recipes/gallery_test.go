@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -26,4 +27,26 @@ func TestGalleryIsRight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The README's table of keys is the one that Load checks by.
+func TestReadmeHasEveryKey(t *testing.T) {
+	const file = "../README.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(text), "| Key |")
+	_, after, ok := strings.Cut(rest, "\n\n")
+	want := before + Reference() + "\n" + after
+	if !ok || want == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Error("the table of keys is not Reference(): go test -update writes it")
 }

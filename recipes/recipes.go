@@ -43,12 +43,18 @@ type Task struct {
 	DependsOn []Dependency `json:"depends_on"`
 	Needs     Needs        `json:"needs"`
 	// Hooks are commands that go with the task's life.
-	Before     []string `json:"before,omitempty"`      // must end with 0 before each start
-	AfterReady []string `json:"after_ready,omitempty"` // once it answers
-	AfterStop  []string `json:"after_stop,omitempty"`  // once it is over
+	Before     *Hook `json:"before,omitempty"`      // must end with 0 before each start
+	AfterReady *Hook `json:"after_ready,omitempty"` // once it answers
+	AfterStop  *Hook `json:"after_stop,omitempty"`  // once it is over
 
 	Line   int `json:"-"`
 	Column int `json:"-"`
+}
+
+// Hook is a command that goes with a task's life, and how long it may take.
+type Hook struct {
+	Command []string      `json:"command"`
+	Timeout time.Duration `json:"timeout"`
 }
 
 // EnvVar is one variable of a task's environment; Value may be a secret and may

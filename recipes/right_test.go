@@ -33,8 +33,9 @@ func TestRightRecipes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, task := range r.Tasks {
-			if hooks := len(task.Before) + len(task.AfterReady) + len(task.AfterStop); hooks > 0 != (task.Name == "near" || task.Name == "fetch" || task.Name == "work") {
-				t.Errorf("%s has %d words of hooks", task.Name, hooks)
+			hooks := task.Before != nil || task.AfterReady != nil || task.AfterStop != nil
+			if hooks != (task.Name == "near" || task.Name == "fetch" || task.Name == "work") {
+				t.Errorf("%s has hooks: %v", task.Name, hooks)
 			}
 		}
 	})

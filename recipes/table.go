@@ -9,6 +9,15 @@ var commandRule = &rule{
 	forms: sequence | text, item: word, raw: true,
 }
 
+var hookRule = &rule{
+	says:  "a list of words, or text that is split like a shell does, or a mapping like {command: …, timeout: 10m}",
+	forms: sequence | text | mapping, item: word, raw: true,
+	keys: []key{
+		{"command", commandRule, "what it runs", ""},
+		{"timeout", duration, "how long it may take", "5m (after_stop: 1m)"},
+	},
+}
+
 var envRule = &rule{
 	says: "a mapping of names to values", forms: mapping, each: envValue, secret: true,
 	named: envName, namesAre: "a variable's name is letters, digits and _",
@@ -151,9 +160,9 @@ var (
 	keyGroups  = key{"groups", groupsRule, "names under which it can be started together with others", ""}
 	keyReplica = key{"replicas", &rule{says: "a number from 1 to 64", forms: integer, check: validReplicas, min: 1, max: maxReplicas}, "so many of it, NAME-1, NAME-2, …; a numbered port counts up; ${replica} counts from 1, ${index} from 0", "1"}
 	keyTryout  = key{"rehearse", commandRule, "what runs instead when the recipe is rehearsed; an engine needs none", "engines: the pilot, others: as they are"}
-	keyBefore  = key{"before", commandRule, "a command that must end with 0 before each start of the task; its output goes to the task's log", ""}
-	keyOnReady = key{"after_ready", commandRule, "a command that runs once the task answers; that it fails is told, and stops nothing", ""}
-	keyAfter   = key{"after_stop", commandRule, "a command that runs once the task is over, for at most a minute", ""}
+	keyBefore  = key{"before", hookRule, "a command that must end with 0 before each start of the task; its output goes to the task's log", ""}
+	keyOnReady = key{"after_ready", hookRule, "a command that runs once the task answers; that it fails is told, and stops nothing", ""}
+	keyAfter   = key{"after_stop", hookRule, "a command that runs once the task is over; that it fails is told", ""}
 	keyNeeds   = key{"needs", needsRule, "what the host must have", "the engine's"}
 )
 

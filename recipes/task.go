@@ -14,7 +14,11 @@ import (
 
 // Defaults of the language; the tables say them to people.
 const (
-	readyTimeout  = 5 * time.Minute
+	readyTimeout = 5 * time.Minute
+	hookTimeout  = 5 * time.Minute
+
+	stopHookTimeout = time.Minute // whoever stops a task waits for it
+
 	readyInterval = 250 * time.Millisecond
 	stopGrace     = 30 * time.Second
 	stopTermGrace = 5 * time.Second
@@ -59,11 +63,28 @@ func (l *loader) finish(d *draft) {
 // hooks reads the commands that go with a task's life. A rehearsal has none: they
 // are for the machine that is rehearsed for.
 func (l *loader) hooks(d *draft) {
-	t := &d.task
-	before, ready, stop := l.words(d.node.get("before"), d.scope), l.words(d.node.get("after_ready"), d.scope), l.words(d.node.get("after_stop"), d.scope)
+	before, ready, stop := l.hook(d, "before", hookTimeout), l.hook(d, "after_ready", hookTimeout), l.hook(d, "after_stop", stopHookTimeout)
 	if !l.rehearsed(d) {
-		t.Before, t.AfterReady, t.AfterStop = before, ready, stop
+		d.task.Before, d.task.AfterReady, d.task.AfterStop = before, ready, stop
 	}
+}
+
+func (l *loader) hook(d *draft, key string, timeout time.Duration) *Hook {
+	n := d.node.get(key)
+	if n == nil {
+		return nil
+	}
+	what := n
+	if n.form == mapping {
+		timeout = n.get("timeout").duration(timeout)
+		if what = n.get("command"); what == nil {
+			if !n.strange && !n.anyBad("command") {
+				l.errs.add(n, "add command: what it runs", "%s has nothing to run", key)
+			}
+			return nil
+		}
+	}
+	return &Hook{l.words(what, d.scope), timeout}
 }
 
 func isDir(path string) bool {

@@ -43,7 +43,7 @@ func (l *loader) walk(n *node, r *rule, what string, s *scope) {
 			l.walk(item, r.item, fmt.Sprintf("%s, number %d,", what, i+1), s)
 		}
 	case mapping:
-		if r.raw {
+		if r.raw && r.forms&scalars == 0 { // else it is its text that is raw
 			s = nil
 		}
 		l.walkMapping(n, r, what, s)

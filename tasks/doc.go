@@ -149,8 +149,14 @@
 //	lifetime           contained or detached
 //	owner              ref of the hob that a contained run belongs to
 //	before             command that must end with 0 before each start
+//	before.args        its arguments
+//	before.timeout     how long it may take
 //	after_ready        command that runs once the task answers
+//	after_ready.args   its arguments
+//	after_ready.timeout how long it may take
 //	after_stop         command that runs once the task is over
+//	after_stop.args    its arguments
+//	after_stop.timeout how long it may take
 //
 // # keeper.json
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"hob/sweep"
 )
@@ -20,9 +19,6 @@ const (
 	hookReady  = "after_ready" // once in each life, beside the command
 	hookStop   = "after_stop"  // once, when the task is over
 )
-
-// hookDeadline bounds after_stop: whoever stops a task waits for it.
-const hookDeadline = time.Minute
 
 // pendingStart is a command that is not started yet, since `before` comes first.
 type pendingStart int
@@ -39,27 +35,29 @@ func hookEnv(env []string, hook string, more ...string) []string {
 }
 
 // hook runs a hook beside the loop, and hands the loop what came of it.
-func (k *keeper) hook(ctx context.Context, name string, argv []string, done func(error), more ...string) {
+func (k *keeper) hook(name string, h *Hook, done func(error), more ...string) {
 	tty, env := k.term.slave.Fd(), hookEnv(k.life.env, name, more...)
-	k.note("%s: %s", name, strings.Join(argv, " "))
+	k.note("%s: %s", name, strings.Join(h.Args, " "))
 	go func() {
+		ctx, cancel := context.WithTimeout(bg, h.Timeout)
+		defer cancel()
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err == nil {
 			defer null.Close()
 			var code int
-			code, err = k.runChild(ctx, argv, env, k.spec.Dir, []uintptr{null.Fd(), tty, tty})
-			err = hookError(name, code, err)
+			code, err = k.runChild(ctx, h.Args, env, k.spec.Dir, []uintptr{null.Fd(), tty, tty})
+			err = hookError(name, h, code, err)
 		}
 		k.post(func() { done(err) })
 	}()
 }
 
 // hookError is why a hook has failed; nil when it has not.
-func hookError(name string, code int, err error) error {
+func hookError(name string, h *Hook, code int, err error) error {
 	var no *startError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s did not end within %s", name, hookDeadline)
+		return fmt.Errorf("%s did not end within %s", name, h.Timeout)
 	case errors.As(err, &no):
 		return &startError{no.code, fmt.Errorf("%s: %w", name, err)}
 	case err != nil:
@@ -79,7 +77,7 @@ func (k *keeper) before() {
 	}
 	k.life.pending, k.rec.Hook = beforeRuns, hookBefore
 	k.complain("keeper.json", k.save(passing))
-	k.hook(bg, hookBefore, k.spec.Before, k.beforeDone)
+	k.hook(hookBefore, k.spec.Before, k.beforeDone)
 }
 
 // beforeDone takes in how before ended.
@@ -114,12 +112,12 @@ func (k *keeper) startPending() {
 // and stops nothing: the server answers.
 func (k *keeper) afterReady() {
 	k.rec.HookNote = ""
-	if len(k.spec.AfterReady) == 0 {
+	if k.spec.AfterReady == nil {
 		return
 	}
 	k.rec.Hook = hookReady
 	life := k.life.began
-	k.hook(bg, hookReady, k.spec.AfterReady, func(err error) {
+	k.hook(hookReady, k.spec.AfterReady, func(err error) {
 		if k.life.began != life || k.rec.Hook != hookReady {
 			return
 		}
@@ -141,7 +139,7 @@ func (k *keeper) hookFailed(err error) {
 // is over, by its own end or a stop of the keeper's.
 func (k *keeper) afterDue() bool {
 	over := k.task.State.Settled() || k.life.failed != nil
-	return len(k.spec.AfterStop) > 0 && !k.hooked && !k.disowned && over && k.rec.StartedAt != nil && k.task.AfterStop == nil
+	return k.spec.AfterStop != nil && !k.hooked && !k.disowned && over && k.rec.StartedAt != nil && k.task.AfterStop == nil
 }
 
 // afterStop runs what comes after the task. The lock is held until it has ended.
@@ -154,9 +152,7 @@ func (k *keeper) afterStop() {
 	}
 	k.hooking, k.rec.Hook = true, hookStop
 	k.complain("keeper.json", k.save(passing))
-	ctx, cancel := context.WithTimeout(bg, hookDeadline)
-	k.hook(ctx, hookStop, k.spec.AfterStop, func(err error) {
-		cancel()
+	k.hook(hookStop, k.spec.AfterStop, func(err error) {
 		k.hooking = false
 		if k.life.reported = k.reaper.Empty(); k.life.reported {
 			k.rec.Hook = ""
@@ -168,7 +164,7 @@ func (k *keeper) afterStop() {
 // announceAfterStop says that the task is not over when its state says so: before
 // that is written.
 func (k *keeper) announceAfterStop() {
-	if len(k.spec.AfterStop) > 0 && !k.hooked && k.rec.StartedAt != nil {
+	if k.spec.AfterStop != nil && !k.hooked && k.rec.StartedAt != nil {
 		k.rec.Hook = hookStop
 		k.complain("keeper.json", k.save(passing))
 	}

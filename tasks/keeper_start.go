@@ -18,7 +18,7 @@ func (k *keeper) begin() {
 	k.life = life{began: k.h.Now(), env: environment(k.spec, k.home, os.Getenv)}
 	k.rec.Command, k.rec.Ready, k.rec.WasReady, k.rec.ReadyAt, k.rec.DeadlineHit = nil, false, false, nil, false
 	k.rec.ReadyNote, k.rec.Hook, k.rec.HookNote = "", "", ""
-	if len(k.spec.Before) > 0 {
+	if k.spec.Before != nil {
 		k.before()
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // into the task's log; that it fails is told, and the task is stopped all the same.
 func (s *stopper) afterStop(ctx context.Context) error {
 	spec, err := s.dir.ReadSpec()
-	if err != nil || len(spec.AfterStop) == 0 {
+	if err != nil || spec.AfterStop == nil {
 		return trouble(err)
 	}
 	task, err := s.dir.ReadTask()
@@ -28,8 +28,8 @@ func (s *stopper) afterStop(ctx context.Context) error {
 	if err := s.dir.WriteTask(task); err != nil {
 		return err
 	}
-	s.Note("%s: %s", hookStop, strings.Join(spec.AfterStop, " "))
-	s.event(s.run, s.dir.Name, hookStop+": "+strings.Join(spec.AfterStop, " "))
+	s.Note("%s: %s", hookStop, strings.Join(spec.AfterStop.Args, " "))
+	s.event(s.run, s.dir.Name, hookStop+": "+strings.Join(spec.AfterStop.Args, " "))
 	if err := s.runHook(ctx, spec, task.State); err != nil {
 		s.event(s.run, s.dir.Name, err.Error())
 		return &Problem{Err: err, Tip: "hob logs " + Name{s.run.Name, s.dir.Name}.String()}
@@ -39,7 +39,7 @@ func (s *stopper) afterStop(ctx context.Context) error {
 
 func (s *stopper) runHook(ctx context.Context, spec Spec, state State) error {
 	env := hookEnv(environment(spec, s.Store.Home, s.getenv), hookStop, "HOB_STATE="+string(state))
-	path, err := resolve(spec.AfterStop[0], spec.Dir, env)
+	path, err := resolve(spec.AfterStop.Args[0], spec.Dir, env)
 	if err != nil {
 		return fmt.Errorf("%s: %w", hookStop, err)
 	}
@@ -48,18 +48,18 @@ func (s *stopper) runHook(ctx context.Context, spec Spec, state State) error {
 		return fmt.Errorf("%s: %w", hookStop, err)
 	}
 	defer log.Close()
-	ctx, cancel := context.WithTimeout(ctx, hookDeadline)
+	ctx, cancel := context.WithTimeout(ctx, spec.AfterStop.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path)
-	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.AfterStop, env, spec.Dir, log, log
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.AfterStop.Args, env, spec.Dir, log, log
 	cmd.WaitDelay = time.Second // what it leaves running must not hold us
 	err = cmd.Run()
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return hookError(hookStop, 0, context.Cause(ctx))
+		return hookError(hookStop, spec.AfterStop, 0, context.Cause(ctx))
 	case errors.As(err, &ended) && ended.ExitCode() > 0:
-		return hookError(hookStop, ended.ExitCode(), nil)
+		return hookError(hookStop, spec.AfterStop, ended.ExitCode(), nil)
 	}
-	return hookError(hookStop, 0, err)
+	return hookError(hookStop, spec.AfterStop, 0, err)
 }

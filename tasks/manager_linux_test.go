@@ -13,6 +13,7 @@ import (
 	"hob/recipes"
 	"hob/sweep"
 	"hob/tmux"
+	"hob/tmux/tmuxtest"
 )
 
 // another is a living process that is neither the test nor of any task, and its Ref.
@@ -253,5 +254,29 @@ func TestLookWithoutLocks(t *testing.T) {
 	}
 	if got := Derive(m.look(d)); got.State != Unverified {
 		t.Errorf("%+v", got)
+	}
+}
+// Two ups of one run that both saw no session yet make one: the second finds the
+// first one's when it has the lock.
+func TestSessionMadeMeanwhile(t *testing.T) {
+	r, _ := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	if err := r.Write(Run{Name: "chat", ID: "feedface", Tasks: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	recipe := &recipes.Recipe{Name: "chat", Tasks: []recipes.Task{{Name: "a"}, {Name: "b"}}}
+	srv := tmuxtest.New(t)
+	one, two := m.newPaneMaker(srv, r, recipe), m.newPaneMaker(srv, r, recipe)
+	argv := []string{"sleep", "600"}
+	if s, err := two.ready(t.Context()); s != "" || err != nil {
+		t.Fatalf("session %q: %v", s, err)
+	}
+	first, err := one.spawn(t.Context(), "a", argv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := two.first(t.Context(), "", "b", argv)
+	if err != nil || second.Session != first.Session || second.ID == first.ID {
+		t.Errorf("panes %+v and %+v: %v", first, second, err)
 	}
 }

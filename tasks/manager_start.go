@@ -205,8 +205,15 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 		Ready: readinessOf(t.Task, u.late(t)), Stop: stop, Restart: Restart(t.Restart),
 		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
-		Before: before, AfterReady: afterReady, AfterStop: afterStop,
+		Before: hookOf(before), AfterReady: hookOf(afterReady), AfterStop: hookOf(afterStop),
 	}, nil
+}
+
+func hookOf(h *recipes.Hook) *Hook {
+	if h == nil {
+		return nil
+	}
+	return &Hook{Args: h.Command, Timeout: h.Timeout}
 }
 
 func readinessOf(t recipes.Task, late recipes.Late) *Readiness {

@@ -74,6 +74,13 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 		return tmux.Pane{}, err
 	}
 	defer unlock()
+	// Another up of the same run may have made it while this one waited for the lock.
+	if session, err = p.ready(ctx); err != nil || session != "" {
+		if err != nil {
+			return tmux.Pane{}, err
+		}
+		return p.beside(ctx, session, task, argv)
+	}
 	s := p.plan.spawn(task, p.panes)
 	s.Session, s.New, s.Argv = p.dir.Name, true, argv
 	pane, err := p.make(ctx, s)

@@ -62,7 +62,8 @@ func (u *upRun) planOf(t *upTask, does string) *Planned {
 	p := &Planned{Run: u.dir.Name, Task: t.Name, Kind: t.Kind, Engine: t.Engine, Does: does, After: []string{},
 		Command: argv, Dir: t.Dir, Env: []string{}, GPUs: t.GPUs, Tmux: []string{},
 		Ready: readyWords(t.BindReadyLate(late), t.port), Stop: stopWords(t.Stop), Restart: restartWords(t.Task)}
-	p.Before, p.AfterReady, p.AfterStop = t.BindHooks(late)
+	before, afterReady, afterStop := t.BindHooks(late)
+	p.Before, p.AfterReady, p.AfterStop = hookArgs(before), hookArgs(afterReady), hookArgs(afterStop)
 	if t.gpus != "" {
 		p.GPUs = t.gpus
 	}
@@ -77,6 +78,13 @@ func (u *upRun) planOf(t *upTask, does string) *Planned {
 	}
 	p.Env = append(p.Env, "HOB_RUN", "HOB_TASK", "HOB_RUN_ID", "HOB_HOME", "SPT_NOENV")
 	return p
+}
+
+func hookArgs(h *recipes.Hook) []string {
+	if h == nil {
+		return nil
+	}
+	return h.Command
 }
 
 // plannedPanes are the tmux commands that would make the panes, one after the

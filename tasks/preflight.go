@@ -60,8 +60,16 @@ func checkPrograms(w want, g ground) error {
 	if len(w.argv) > 0 && !slices.Contains(names, w.argv[0]) {
 		names = append(names, w.argv[0])
 	}
+	for _, h := range []*recipes.Hook{w.task.Before, w.task.AfterReady, w.task.AfterStop} {
+		if h != nil && len(h.Command) > 0 && !slices.Contains(names, h.Command[0]) {
+			names = append(names, h.Command[0])
+		}
+	}
 	var errs []error
 	for _, name := range names {
+		if (w.made || w.task.Before != nil) && strings.ContainsRune(name, filepath.Separator) {
+			continue // a job, or before, may make it
+		}
 		if err := g.program(name, w.task.Dir, lookup(w.env, "PATH")); err != nil {
 			errs = append(errs, &Problem{
 				Msg: fmt.Sprintf("%s needs the command %q: %v", w.task.Name, name, err),

@@ -15,7 +15,7 @@ func TestPreflight(t *testing.T) {
 	free := uint64(4 * gib)
 	g := ground{
 		program: func(name, _, _ string) error {
-			if name == "vllm" || name == "ffmpeg" {
+			if name == "vllm" || name == "ffmpeg" || name == "./server" {
 				return errors.New("it is not on PATH")
 			}
 			return nil
@@ -47,6 +47,13 @@ func TestPreflight(t *testing.T) {
 		{"what it needs is missing, said once", plain(func(w *want) {
 			w.argv, w.task.Needs.Commands = []string{"vllm"}, []string{"vllm", "ffmpeg"}
 		}), []string{`llm needs the command "vllm": it is not on PATH`, `llm needs the command "ffmpeg": it is not on PATH`}},
+		{"a hook's command is missing", plain(func(w *want) { w.task.AfterStop = &recipes.Hook{Command: []string{"ffmpeg"}} }),
+			[]string{`llm needs the command "ffmpeg": it is not on PATH`}},
+		{"a program that nobody makes", plain(func(w *want) { w.argv = []string{"./server"} }), []string{`llm needs the command "./server": it is not on PATH`}},
+		{"a program that before may make", plain(func(w *want) {
+			w.argv, w.task.Before = []string{"./server"}, &recipes.Hook{Command: []string{"make"}}
+		}), nil},
+		{"a program that a job may make", plain(func(w *want) { w.argv, w.made = []string{"./server"}, true }), nil},
 		{"its folder is missing", plain(func(w *want) { w.task.Dir = "/gone" }), []string{"llm: its folder: file does not exist"}},
 		{"another recipe's port", plain(func(w *want) { w.port = 8000 }), []string{"port 8000 of chat/llm belongs to other/llm"}},
 		{"a stranger's port", plain(func(w *want) { w.port = 8001 }), []string{"port 8001 of chat/llm is held by pid 12 (python3 server.py)"}},

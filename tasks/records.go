@@ -124,9 +124,15 @@ type Spec struct {
 	Lifetime Lifetime         `json:"lifetime"`
 	Owner    *identity.Ref    `json:"owner"`
 
-	Before     []string `json:"before,omitempty"`      // must end with 0 before each start of the command
-	AfterReady []string `json:"after_ready,omitempty"` // once it answers
-	AfterStop  []string `json:"after_stop,omitempty"`  // once the task is over
+	Before     *Hook `json:"before,omitempty"`      // must end with 0 before each start of the command
+	AfterReady *Hook `json:"after_ready,omitempty"` // once it answers
+	AfterStop  *Hook `json:"after_stop,omitempty"`  // once the task is over
+}
+
+// Hook is a command that goes with a task's life, and how long it may take.
+type Hook struct {
+	Args    []string      `json:"args"`
+	Timeout time.Duration `json:"timeout"`
 }
 
 // Readiness is how the keeper finds out whether the task answers. Exactly one
