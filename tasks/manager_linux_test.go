@@ -256,6 +256,7 @@ func TestLookWithoutLocks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
 // Two ups of one run that both saw no session yet make one: the second finds the
 // first one's when it has the lock.
 func TestSessionMadeMeanwhile(t *testing.T) {
