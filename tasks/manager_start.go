@@ -206,7 +206,7 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
 		Before: hookOf(before), AfterReady: hookOf(afterReady), AfterStop: hookOf(afterStop),
-		Limits: u.limits(),
+		Limits: u.callerLimits(),
 	}, nil
 }
 
