@@ -22,8 +22,13 @@ const (
 	readyInterval = 250 * time.Millisecond
 	stopGrace     = 30 * time.Second
 	stopTermGrace = 5 * time.Second
-	restartMax    = 3
-	restartWait   = time.Second
+)
+
+// What restart and retries come to when the recipe does not say; the keeper knows
+// no others.
+const (
+	RestartMax  = 3           // ends in a row
+	RestartWait = time.Second // before the first, doubled each time
 )
 
 // finish makes the task of a draft that was checked.
@@ -361,9 +366,9 @@ func (l *loader) stop(d *draft) Stop {
 }
 
 func restart(d *draft) Restart {
-	r := Restart{Policy: "no", Backoff: restartWait}
+	r := Restart{Policy: "no", Backoff: RestartWait}
 	if n := d.node.get("retries"); n != nil && n.number() > 0 {
-		return Restart{Policy: "on-failure", Max: n.number(), Backoff: restartWait}
+		return Restart{Policy: "on-failure", Max: n.number(), Backoff: RestartWait}
 	}
 	n := d.node.get("restart")
 	if n == nil {
@@ -375,12 +380,12 @@ func restart(d *draft) Restart {
 	if r.Policy == "no" {
 		return r
 	}
-	r.Max, r.Backoff = restartMax, n.get("backoff").duration(restartWait)
+	r.Max, r.Backoff = RestartMax, n.get("backoff").duration(RestartWait)
 	if m := n.get("max"); m != nil {
 		r.Max = m.number()
 	}
 	if r.Max == 0 { // to whoever starts it again 0 is "not said"
-		return Restart{Policy: "no", Backoff: restartWait}
+		return Restart{Policy: "no", Backoff: RestartWait}
 	}
 	return r
 }

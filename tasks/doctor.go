@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"hob/identity"
+	"hob/identity/flock"
 	"hob/tmux"
 )
 
@@ -62,11 +64,34 @@ func (m *Manager) checkSocket() Check {
 	return Check{"socket", Good, socket, ""}
 }
 
+// checkHome makes nothing that stays: who only looks has no state folder yet.
 func (m *Manager) checkHome() Check {
-	if _, err := OpenStore(m.Store.Home); err != nil {
-		return Check{"state folder", Bad, err.Error(), "name another one with --home"}
+	const name = "state folder"
+	home, text := m.Store.Home, m.Store.Home
+	_, err := ViewStore(home)
+	if _, statErr := os.Stat(home); err == nil && errors.Is(statErr, fs.ErrNotExist) {
+		err, text = canBeMade(home), home+" (not there yet)"
+	} else if err == nil {
+		err = probeHome(home)
 	}
-	return Check{"state folder", Good, m.Store.Home, ""}
+	if err != nil {
+		return Check{name, Bad, err.Error(), "name another one with --home"}
+	}
+	return Check{name, Good, text, ""}
+}
+
+// canBeMade asks the nearest folder above that is there.
+func canBeMade(dir string) error {
+	for {
+		above := filepath.Dir(dir)
+		if _, err := os.Stat(above); !errors.Is(err, fs.ErrNotExist) || above == dir {
+			if err := flock.Writable(above); err != nil {
+				return fmt.Errorf("state folder %s cannot be made in %s: %w", dir, above, err)
+			}
+			return nil
+		}
+		dir = above
+	}
 }
 
 // factChecks judges what can be seen of processes.

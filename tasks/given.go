@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -72,14 +73,18 @@ func (u *upRun) gpuView(ctx context.Context) gpuView {
 // claimGPUs takes note of what tasks that live were given: all of it of those
 // that still load, and the GPU itself of those that did not say how much.
 func (u *upRun) claimGPUs(rooms []*gpuRoom) {
-	all, _ := u.All() // what cannot be read claims nothing
+	all, _ := u.All() // of what cannot be read the notes speak already (claims)
 	for _, s := range all {
 		run, err := s.Run.Read()
 		if err != nil {
 			continue
 		}
 		for task, grant := range run.GPUs {
-			state := Derive(u.look(s.Run.Task(task))).State
+			d := Derive(u.look(s.Run.Task(task)))
+			state := d.State
+			if state == Unverified && s.Run.Name != u.dir.Name {
+				u.notes = append(u.notes, fmt.Sprintf("GPU %s may be in use by %s, which is unverified: %s", grant.GPUs, Name{s.Run.Name, task}, d.Note))
+			}
 			if !state.Lives() || s.Run.Name == u.dir.Name && u.starts(task) {
 				continue
 			}

@@ -16,6 +16,7 @@ type hold struct {
 	bytes *int64 // null when it is not known
 	task  Name   // of hob's, that it belongs to; zero for none
 	lives bool   // that task does
+	blind bool   // words say what could not be looked at, and there is no such process
 }
 
 type holds []hold
@@ -23,6 +24,13 @@ type holds []hold
 // String lists them, the largest first.
 func (hs holds) String() string {
 	const most = 5
+	var blind []string
+	hs = slices.DeleteFunc(slices.Clone(hs), func(h hold) bool {
+		if h.blind {
+			blind = append(blind, h.words)
+		}
+		return h.blind
+	})
 	slices.SortStableFunc(hs, func(a, b hold) int {
 		return int(max(-1, min(1, orNone(b.bytes)-orNone(a.bytes))))
 	})
@@ -34,7 +42,7 @@ func (hs holds) String() string {
 		}
 		words = append(words, h.String())
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(append(words, blind...), ", ")
 }
 
 func (h hold) String() string {
@@ -150,11 +158,17 @@ func (m *Manager) memoryHolds(ctx context.Context) holds {
 }
 
 func (m *Manager) holdsOf(pids []int, sizes map[int]*int64) holds {
-	owners := m.owners(pids)
+	if len(pids) == 0 {
+		return nil
+	}
+	owners, blind := m.owners(pids)
 	var hs holds
 	for _, pid := range pids {
 		o := owners[pid]
 		hs = append(hs, hold{words: m.describe(pid), bytes: sizes[pid], task: o.task, lives: o.lives})
+	}
+	if len(blind) > 0 {
+		hs = append(hs, hold{blind: true, words: "perhaps some of them of " + strings.Join(blind, ", ") + ", whose records cannot be read"})
 	}
 	return hs
 }
@@ -166,16 +180,19 @@ type owner struct {
 }
 
 // owners finds the tasks, of any run, in whose capture the processes stand: by
-// the number first, then verified.
-func (m *Manager) owners(pids []int) map[int]owner {
-	found := map[int]owner{}
-	all, _ := m.All() // what cannot be read claims nothing
+// the number first, then verified. blind are those whose captures cannot be read.
+func (m *Manager) owners(pids []int) (found map[int]owner, blind []string) {
+	found = map[int]owner{}
+	all, err := m.All()
+	if err != nil {
+		blind = append(blind, "other runs")
+	}
 	for _, s := range all {
 		for _, task := range s.Tasks {
 			t := s.Run.Task(task)
 			c, err := t.ReadCapture()
-			if err != nil {
-				continue
+			if trouble(err) != nil {
+				blind = append(blind, Name{s.Run.Name, task}.String())
 			}
 			for _, member := range c.Members {
 				if slices.Contains(pids, member.Ref.PID) && m.finding(&member.Ref).Verdict == identity.Owned {
@@ -184,5 +201,5 @@ func (m *Manager) owners(pids []int) map[int]owner {
 			}
 		}
 	}
-	return found
+	return found, blind
 }

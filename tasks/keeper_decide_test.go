@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"hob/recipes"
 	"hob/sweep"
 )
 
@@ -146,7 +147,7 @@ func TestPlanRestart(t *testing.T) {
 		{"longer than the bound", Restart{Policy: "always", Max: 9, Backoff: time.Hour}, code(1), 2, 0, true, time.Hour},
 		{"the last one", Restart{Policy: "always", Max: 3}, code(1), 2, 0, true, 4 * time.Second},
 		{"one too many", Restart{Policy: "always", Max: 3}, code(1), 3, 0, false, 0},
-		{"has an end without max", Restart{Policy: "always"}, code(1), DefaultRestarts, 0, false, 0},
+		{"has an end without max", Restart{Policy: "always"}, code(1), recipes.RestartMax, 0, false, 0},
 		{"a long life begins a new count", Restart{Policy: "always", Max: 3}, code(1), 3, time.Hour, true, time.Second},
 		{"not long for its backoff", Restart{Policy: "always", Max: 3, Backoff: time.Hour}, code(1), 3, 2 * time.Hour, false, 0},
 	} {

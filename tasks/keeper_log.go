@@ -13,9 +13,9 @@ import (
 	"hob/tasks/probe"
 )
 
-// Bounds of a log when the spec gives none.
+// What a log may grow to: one that is written, and those that were rotated.
 const (
-	DefaultLogBytes = 16 << 20
+	DefaultLogBytes = 32 << 20
 	DefaultLogKeep  = 3
 )
 

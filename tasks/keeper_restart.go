@@ -3,14 +3,14 @@ package tasks
 import (
 	"fmt"
 	"time"
+
+	"hob/recipes"
 )
 
-// Defaults and bounds of the restart policy.
+// Bounds of the restart policy.
 const (
-	DefaultRestarts = 5           // max when it is 0: a crash loop has an end
-	DefaultBackoff  = time.Second //
-	maxBackoff      = time.Minute
-	longLife        = time.Minute // a command that lived longer (and ten backoffs) begins a new count
+	maxBackoff = time.Minute
+	longLife   = time.Minute // a command that lived longer (and ten backoffs) begins a new count
 )
 
 // restartPlan is whether a command that has ended is started again, and when.
@@ -26,10 +26,10 @@ type restartPlan struct {
 func planRestart(r Restart, e Exit, fails int, lived time.Duration) restartPlan {
 	limit, backoff := r.Max, r.Backoff
 	if limit <= 0 {
-		limit = DefaultRestarts
+		limit = recipes.RestartMax // a crash loop has an end
 	}
 	if backoff <= 0 {
-		backoff = DefaultBackoff
+		backoff = recipes.RestartWait
 	}
 	if lived >= longLife && lived >= 10*backoff {
 		fails = 0

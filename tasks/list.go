@@ -3,6 +3,9 @@ package tasks
 import (
 	"errors"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"hob/identity"
@@ -14,7 +17,7 @@ import (
 type Status struct {
 	Run         string          `json:"run"`
 	Task        string          `json:"task"`
-	Kind        sweep.Kind      `json:"kind"`
+	Kind        *sweep.Kind     `json:"kind"`
 	Engine      *string         `json:"engine"`
 	State       State           `json:"state"`
 	PID         *int            `json:"pid"` // the command's, while it lives
@@ -41,18 +44,32 @@ type Status struct {
 // List looks at every task of the selection. A run whose record cannot be
 // trusted is among them, with its error.
 func (m *Manager) List(sel []Selection) ([]Status, error) {
-	list := []Status{}
 	var errs []error
+	var dirs []*TaskDir
 	for _, s := range sel {
 		errs = append(errs, s.Err)
 		for _, task := range s.Tasks {
-			st := m.status(s.Run, task)
-			if st.Err != nil {
-				errs = append(errs, st.Err)
-			}
-			list = append(list, st)
+			dirs = append(dirs, s.Run.Task(task))
 		}
 	}
+	list, err := m.lookAtAll(dirs)
+	return list, errors.Join(append(errs, err)...)
+}
+
+// lookAtAll looks at tasks side by side, on as many processors as there are.
+func (m *Manager) lookAtAll(dirs []*TaskDir) ([]Status, error) {
+	list, errs := make([]Status, len(dirs)), make([]error, len(dirs))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(dirs)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(dirs); i = int(next.Add(1)) - 1 {
+				list[i] = m.status(dirs[i])
+				errs[i] = list[i].Err
+			}
+		})
+	}
+	wg.Wait()
 	return list, errors.Join(errs...)
 }
 
@@ -64,7 +81,7 @@ func (m *Manager) Archive() ([]Status, error) {
 		names, err := m.taskNames(r)
 		errs = append(errs, err)
 		for _, name := range names {
-			st := m.status(r, name)
+			st := m.status(r.Task(name))
 			st.Archive = filepath.Base(r.Path)
 			list, errs = append(list, st), append(errs, st.Err)
 		}
@@ -72,11 +89,10 @@ func (m *Manager) Archive() ([]Status, error) {
 	return list, errors.Join(errs...)
 }
 
-func (m *Manager) status(r *RunDir, task string) Status {
-	t := r.Task(task)
+func (m *Manager) status(t *TaskDir) Status {
 	seen := m.look(t)
 	d := Derive(seen)
-	st := Status{Run: r.Name, Task: task, State: d.State, Note: d.Note, Err: seen.Trouble, Log: t.LogPath(), Keeper: seen.KeeperV, Command: seen.Command}
+	st := Status{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note, Err: seen.Trouble, Log: t.LogPath(), Keeper: seen.KeeperV, Command: seen.Command}
 	if seen.Task != nil {
 		st.fromTask(*seen.Task)
 	}
@@ -90,7 +106,8 @@ func (m *Manager) status(r *RunDir, task string) Status {
 }
 
 func (st *Status) fromTask(t Task) {
-	st.Kind, st.Engine, st.Port, st.URL = t.Kind, orNil(t.Engine), t.Port, orNil(t.URL)
+	st.Kind = orNil(t.Kind)
+	st.Engine, st.Port, st.URL = orNil(t.Engine), t.Port, orNil(t.URL)
 	st.StartedAt = t.StartedAt
 	if t.Pane != nil {
 		st.Pane = orNil(t.Pane.Pane)
@@ -118,7 +135,7 @@ func (st *Status) fromKeeper(k Keeper, state State, alive bool) {
 }
 
 // orNil is null for a text that is not there.
-func orNil(s string) *string {
+func orNil[T ~string](s T) *T {
 	if s == "" {
 		return nil
 	}

@@ -165,9 +165,11 @@ func decideStop(seen Seen, d Derived, onlyEnded bool) stopping {
 // to what was seen.
 func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d Derived, o StopOptions, out *Outcome) {
 	out.Did = "had ended"
-	if rep, err := t.ReadReport(); err == nil {
+	rep, err := t.ReadReport()
+	if err == nil {
 		out.Report = &rep
 	}
+	out.Err = trouble(err)
 	if o.DryRun {
 		return
 	}
@@ -175,7 +177,7 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 	if task.State != d.State {
 		task.State, task.UpdatedAt = d.State, m.now()
 		task.EndedAt = endedAt(seen, m.now())
-		out.Err = t.WriteTask(task)
+		out.Err = errors.Join(out.Err, t.WriteTask(task))
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen}
 	out.Err = errors.Join(out.Err, s.ClosePane(ctx))
@@ -320,12 +322,27 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 	defer unlock()
 	panes, err := m.listPanes(ctx, srv)
 	if errors.Is(err, tmux.ErrNoServer) {
-		return nil, nil
+		return nil, m.forgetSocket(srv)
 	}
 	if err != nil || len(panes) > 0 {
 		return panes, err
 	}
-	return nil, m.killServer(ctx, srv)
+	if err := m.killServer(ctx, srv); err != nil {
+		return nil, err
+	}
+	return nil, m.forgetSocket(srv)
+}
+
+// forgetSocket removes what a server that has ended leaves in the socket's folder.
+// A server that the records name, lives, and has lost its socket binds it anew
+// when it is asked: that one's is left.
+func (m *Manager) forgetSocket(srv *tmux.Server) error {
+	for _, ref := range m.servers(srv.Socket) {
+		if v := m.finding(&ref).Verdict; v == identity.Owned || v == identity.Unverifiable {
+			return nil
+		}
+	}
+	return srv.Forget()
 }
 
 // killServer ends the server and waits for its process, so that the next `up`

@@ -23,7 +23,7 @@ func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out 
 			}
 		}
 	}
-	seen := map[string]int{}
+	seen := map[string]*eventsRead{}
 	for {
 		if err := newEvents(sel, seen, out); err != nil || !follow {
 			return err
@@ -36,9 +36,8 @@ func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out 
 	}
 }
 
-// newEvents gives out the events after the first seen ones of each run. A file
-// that is shorter than before was trimmed: its newest is then given out alone.
-func newEvents(sel []Selection, seen map[string]int, out func(string, Event) error) error {
+// newEvents gives out the events of each run that were not given out yet.
+func newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Event) error) error {
 	type told struct {
 		run string
 		e   Event
@@ -46,14 +45,12 @@ func newEvents(sel []Selection, seen map[string]int, out func(string, Event) err
 	var all []told
 	var errs []error
 	for _, s := range sel {
-		events, _, err := s.Run.Events()
-		errs = append(errs, err)
-		from := seen[s.Run.Name]
-		if from > len(events) {
-			from = max(0, len(events)-1)
+		if seen[s.Run.Name] == nil {
+			seen[s.Run.Name] = &eventsRead{}
 		}
-		seen[s.Run.Name] = len(events)
-		for _, e := range events[from:] {
+		events, err := s.Run.newEvents(seen[s.Run.Name])
+		errs = append(errs, err)
+		for _, e := range events {
 			all = append(all, told{s.Run.Name, e})
 		}
 	}

@@ -99,8 +99,8 @@ func (m *Manager) LastReports() ([]PastReport, error) {
 }
 
 func archivedBefore(r *RunDir, t time.Time) bool {
-	at, err := time.Parse(archiveStamp, archiveTime(r)[:min(len(archiveStamp), len(archiveTime(r)))])
-	return err == nil && at.Before(t.Truncate(time.Second))
+	at, ok := archivedAt(r)
+	return ok && at.Before(t.Truncate(time.Second))
 }
 
 // sameRun keeps the reports of the first one's run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"hob/identity"
 )
@@ -65,14 +66,24 @@ func removable(s *Store, name string, archived []*RunDir) []*RunDir {
 	return list
 }
 
-// Archived are the names of all folders in the archive.
-func (m *Manager) Archived() ([]string, error) {
+// ArchivedBefore are the names of the folders in the archive that were archived
+// before a time, the oldest first.
+func (m *Manager) ArchivedBefore(t time.Time) ([]string, error) {
 	archived, err := m.Store.Archived()
 	var names []string
 	for _, r := range archived {
-		names = append(names, filepath.Base(r.Path))
+		if at, ok := archivedAt(r); ok && at.Before(t) {
+			names = append(names, filepath.Base(r.Path))
+		}
 	}
 	return names, err
+}
+
+// ArchivedRun is the name of the run that a folder of the archive is of, "" when
+// it is none.
+func ArchivedRun(folder string) string {
+	run, _, _ := splitArchived(folder)
+	return run
 }
 
 func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Outcome {
@@ -99,19 +110,33 @@ func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Out
 		out.Did = "would be removed"
 		return out
 	}
-	m.closePanes(ctx, r)
+	if err := m.closePanes(ctx, r); err != nil && !o.Forget {
+		out.Did = "kept"
+		out.Err = &Problem{Err: err, Tip: "hob rm --forget " + out.Run + " gives the record up, and leaves the pane"}
+		return out
+	} else if err != nil {
+		out.Did = "removed; a pane of it may be left: " + err.Error()
+	}
 	out.Err = r.Remove()
 	return out
 }
 
-// closePanes closes the dead panes of a run that is about to lose its records.
-func (m *Manager) closePanes(ctx context.Context, r *RunDir) {
-	tasks, _ := m.taskNames(r)
+// closePanes closes the dead panes of a run that is about to lose its records:
+// without them nobody could tell any more that they are hob's. What cannot be
+// proven ours is left alone.
+func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
+	run, err := r.Read()
+	if errors.Is(err, ErrNoRecord) || err == nil && run.Tmux.Socket == "" {
+		return nil // it never had one
+	}
+	tasks, err := m.taskNames(r)
+	errs := []error{err}
 	for _, name := range tasks {
 		t := r.Task(name)
 		s := stopper{Manager: m, run: r, dir: t, seen: m.look(t)}
-		_ = s.ClosePane(ctx) // what cannot be proven ours is left alone
+		errs = append(errs, s.ClosePane(ctx))
 	}
+	return errors.Join(errs...)
 }
 
 // lockRun takes the locks of all tasks of a run, so that nobody starts or stops

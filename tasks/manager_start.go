@@ -20,12 +20,6 @@ import (
 	"hob/sweep"
 )
 
-// What a log may grow to: one that is written and three that were rotated.
-const (
-	logBytes = 32 << 20
-	logKeep  = 3
-)
-
 // start makes a task's records and its pane, and waits until its keeper has
 // started the command or says why not. The task's lock is held all the while.
 func (u *upRun) start(ctx context.Context, t *upTask) error {
@@ -203,10 +197,9 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 		Schema: Schema, Run: u.dir.Name, Task: t.Name, RunID: u.run.ID, Nonce: nonce,
 		Kind: sweep.Kind(t.Kind), Engine: t.Engine, Args: argv, Dir: t.Dir, Env: u.environment(t), Port: t.port,
 		Ready: readinessOf(t.Task, u.late(t)), Stop: stop, Restart: Restart(t.Restart),
-		Log:      LogPolicy{MaxBytes: logBytes, Keep: logKeep},
+		Log:      LogPolicy{MaxBytes: DefaultLogBytes, Keep: DefaultLogKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
 		Before: hookOf(before), AfterReady: hookOf(afterReady), AfterStop: hookOf(afterStop),
-		Limits: u.callerLimits(),
 	}, nil
 }
 

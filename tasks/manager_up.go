@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"hob/identity"
-	"hob/identity/child"
 	"hob/recipes"
 	"hob/sweep"
 	"hob/tmux"
@@ -46,9 +45,6 @@ type upRun struct {
 	tmux   *tmux.Server
 	panes  *paneMaker
 	watch  *watcher
-
-	limits     child.Limits // the caller's
-	limitsOnce sync.Once
 }
 
 // upTask is one task of it.
@@ -120,14 +116,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if err := u.preflight(ctx); err != nil || o.DryRun {
 		return u, err
 	}
-	go u.callerLimits() // beside what else is to be done
 	return u, u.open(ctx)
-}
-
-// callerLimits are those of whoever called hob, looked up once.
-func (u *upRun) callerLimits() child.Limits {
-	u.limitsOnce.Do(func() { u.limits = child.CallerLimits(context.Background()) })
-	return u.limits
 }
 
 // plan finds out what of the recipe is to be started.

@@ -26,14 +26,18 @@ func (u *upRun) preflight(ctx context.Context) error {
 	if u.tmux, err = u.server(ctx, socket); err != nil {
 		return err
 	}
-	if err := u.autoPorts(); err != nil {
+	c := u.claims()
+	if err := u.autoPorts(c); err != nil {
 		return err
 	}
 	gpuErr := u.giveGPUs(ctx)
 	wants := u.wants()
+	if slices.ContainsFunc(wants, func(w want) bool { return w.port > 0 || w.task.GPUAuto != nil || w.task.Needs.GPUMemory > 0 }) {
+		u.notes = append(u.notes, c.blind...)
+	}
 	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts(), disk: freeDisk,
 		hungry: func() holds { return u.memoryHolds(ctx) }}
-	g.claimed = u.claims()
+	g.claimed, g.doubt = c.ports, c.doubt
 	if g.held, err = u.held(ctx, wants); err != nil {
 		return err
 	}
@@ -75,34 +79,59 @@ func (u *upRun) ownPorts() map[int]struct{} {
 
 // claims are the ports of the tasks of all other runs that live, from their
 // records: a server that is still loading has no listener yet.
-func (u *upRun) claims() map[int]Name {
-	claimed := map[int]Name{}
-	all, _ := u.All()
+type claims struct {
+	ports map[int]Name
+	doubt map[int]string // ports of tasks of which nobody can tell whether they live, and why
+	blind []string       // what could not be read: whose ports (and GPUs) nobody knows
+}
+
+func (u *upRun) claims() claims {
+	c := claims{ports: map[int]Name{}, doubt: map[int]string{}}
+	all, err := u.All()
+	if err != nil {
+		c.blind = append(c.blind, fmt.Sprintf("which ports and GPUs other runs have is not known: %v", err))
+	}
 	for _, s := range all {
-		run, err := s.Run.Read()
-		if err != nil || s.Run.Name == u.dir.Name || len(run.Ports) == 0 {
+		if s.Run.Name == u.dir.Name {
 			continue
 		}
-		live := run.Starter != nil && u.finding(run.Starter).Verdict == identity.Owned
-		states := map[string]State{}
-		for _, task := range s.Tasks {
-			if seen := u.look(s.Run.Task(task)); seen.Task != nil || seen.Trouble != nil {
-				states[task] = Derive(seen).State
-			}
-			live = live || states[task].Lives()
+		run, err := s.Run.Read()
+		if trouble(err) != nil {
+			c.blind = append(c.blind, fmt.Sprintf("which ports and GPUs run %q has is not known: %v", s.Run.Name, err))
 		}
-		for task, port := range run.Ports {
-			if st := states[task]; live && (st.Lives() || st == "") || st == Survivors {
-				claimed[port] = Name{s.Run.Name, task}
-			}
+		if err != nil || len(run.Ports) == 0 {
+			continue
+		}
+		u.claimPorts(&c, s, run)
+	}
+	return c
+}
+
+// claimPorts takes note of the ports of one run.
+func (u *upRun) claimPorts(c *claims, s Selection, run Run) {
+	live := run.Starter != nil && u.finding(run.Starter).Verdict == identity.Owned
+	states := map[string]Derived{}
+	for _, task := range s.Tasks {
+		if seen := u.look(s.Run.Task(task)); seen.Task != nil || seen.Trouble != nil {
+			states[task] = Derive(seen)
+		}
+		live = live || states[task].State.Lives()
+	}
+	for task, port := range run.Ports {
+		name := Name{s.Run.Name, task}
+		switch d := states[task]; {
+		case live && (d.State.Lives() || d.State == ""), d.State == Survivors:
+			c.ports[port] = name
+		case d.State == Unverified:
+			c.doubt[port] = fmt.Sprintf("port %d may be that of %s, which is unverified: %s", port, name, d.Note)
 		}
 	}
-	return claimed
 }
 
 // autoPorts takes free ports for the tasks that leave the choice to hob. All
-// are held open until the last one is chosen, so that none is given twice.
-func (u *upRun) autoPorts() error {
+// are held open until the last one is chosen, so that none is given twice; nor is
+// one that another run was given and does not listen on yet.
+func (u *upRun) autoPorts(c claims) error {
 	var open []net.Listener
 	defer func() {
 		for _, l := range open {
@@ -117,14 +146,21 @@ func (u *upRun) autoPorts() error {
 		if !t.Port.Auto || t.act == leave {
 			continue
 		}
-		l, err := net.Listen("tcp", ":0")
-		if err != nil {
-			return fmt.Errorf("find a free port for %s: %w", t.Name, err)
+		for t.port == 0 || c.taken(t.port) {
+			l, err := net.Listen("tcp", ":0")
+			if err != nil {
+				return fmt.Errorf("find a free port for %s: %w", t.Name, err)
+			}
+			open = append(open, l)
+			t.port = l.Addr().(*net.TCPAddr).Port
 		}
-		open = append(open, l)
-		t.port = l.Addr().(*net.TCPAddr).Port
 	}
 	return nil
+}
+
+func (c claims) taken(port int) bool {
+	_, claimed := c.ports[port]
+	return claimed || c.doubt[port] != ""
 }
 
 // late is what a task is told when it starts: its port, and those of the others.

@@ -20,6 +20,7 @@ type ground struct {
 	memory  *uint64          // free bytes; nil when it could not be read
 	held    map[int]string   // ports that somebody listens on, and who
 	claimed map[int]Name     // ports of tasks of other runs
+	doubt   map[int]string   // ports that may be such, in words
 	mine    map[int]struct{} // ports that tasks of this run, left alone, hold
 	hungry  func() holds     // who has the most memory
 	disk    func(dir string) (free uint64, fs string, err error)
@@ -44,6 +45,7 @@ func preflight(run string, wants []want, g ground) (notes []string, err error) {
 		if err := g.folder(w.task.Dir); err != nil {
 			errs = append(errs, &Problem{Msg: fmt.Sprintf("%s: its folder: %v", w.task.Name, err), Tip: "dir in the recipe names it"})
 		}
+		notes = append(notes, g.doubt[w.port])
 		note, err := checkModel(w)
 		notes, errs = append(notes, note), append(errs, err)
 		memory += w.task.Needs.Memory

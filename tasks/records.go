@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"hob/identity"
-	"hob/identity/child"
 	"hob/sweep"
 )
 
@@ -124,7 +123,6 @@ type Spec struct {
 	Log      LogPolicy        `json:"log"`
 	Lifetime Lifetime         `json:"lifetime"`
 	Owner    *identity.Ref    `json:"owner"`
-	Limits   child.Limits     `json:"limits,omitempty"` // the caller's umask and resource limits
 
 	Before     *Hook `json:"before,omitempty"`      // must end with 0 before each start of the command
 	AfterReady *Hook `json:"after_ready,omitempty"` // once it answers

@@ -107,16 +107,23 @@ func trimEvents(f *os.File, path string, line []byte) error {
 // Events reads events.jsonl. Lines that are not events (a crash cut them) are
 // left out and counted.
 func (r *RunDir) Events() (events []Event, torn int, err error) {
+	data, err := r.readEvents()
+	events, torn = parseEvents(data)
+	return events, torn, err
+}
+
+func (r *RunDir) readEvents() ([]byte, error) {
 	if r.err != nil {
-		return nil, 0, r.err
+		return nil, r.err
 	}
 	data, err := readFile(r.file("events.jsonl"))
 	if errors.Is(err, ErrNoRecord) {
-		return nil, 0, nil
+		return nil, nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
+	return data, err
+}
+
+func parseEvents(data []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(data) {
 		var e Event
 		switch line = bytes.TrimSpace(line); {
@@ -127,5 +134,47 @@ func (r *RunDir) Events() (events []Event, torn int, err error) {
 			events = append(events, e)
 		}
 	}
-	return events, torn, nil
+	return events, torn
+}
+
+// eventsRead is how far somebody who follows has read: the last line, and where
+// it ended. Neither a count of lines nor the place alone would tell a file that
+// was trimmed and has grown past it since.
+type eventsRead struct {
+	last []byte
+	end  int
+}
+
+// newEvents are those after the last that was read. A line that has not ended is
+// left for the next time.
+func (r *RunDir) newEvents(read *eventsRead) ([]Event, error) {
+	data, err := r.readEvents()
+	if err != nil {
+		return nil, err
+	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	fresh := data[read.from(data):]
+	if whole := bytes.TrimSuffix(data, []byte("\n")); len(whole) > 0 {
+		read.last, read.end = bytes.Clone(whole[bytes.LastIndexByte(whole, '\n')+1:]), len(data)
+	}
+	events, _ := parseEvents(fresh)
+	return events, nil
+}
+
+// from is where what is new begins: after the last line, where it was or where a
+// trim has moved it to. A trim that took it away left only what came later.
+func (r *eventsRead) from(data []byte) int {
+	line := append(bytes.Clone(r.last), '\n')
+	switch {
+	case r.end == 0:
+		return 0
+	case r.end <= len(data) && bytes.HasSuffix(data[:r.end], line):
+		return r.end
+	case bytes.HasPrefix(data, line):
+		return len(line)
+	}
+	if at := bytes.LastIndex(data, append([]byte{'\n'}, line...)); at >= 0 {
+		return at + 1 + len(line)
+	}
+	return 0
 }

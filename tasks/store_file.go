@@ -60,7 +60,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, &RecordError{Path: path, Kind: Unreadable, Err: err}
 	}
-	data, err := readAll(path)
+	data, err := readAll(path, fi.Size())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoRecord)
 	}
@@ -75,14 +75,14 @@ func readFile(path string) ([]byte, error) {
 
 // readAll reads a regular file. It asks the system directly: os.Open would offer
 // each file to the poller first, eight calls for nothing, and `hob ps` reads
-// three files a task.
-func readAll(path string) (data []byte, err error) {
+// three files a task. A file as long as size is not asked for more.
+func readAll(path string, size int64) (data []byte, err error) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, syscall.Close(fd)) }()
-	buf := make([]byte, 4096)
+	buf := make([]byte, min(size, maxRecord)+1)
 	for {
 		n, err := syscall.Read(fd, buf[len(data):])
 		switch {
@@ -94,6 +94,9 @@ func readAll(path string) (data []byte, err error) {
 			return data, nil
 		}
 		data = buf[:len(data)+n]
+		if int64(len(data)) == size {
+			return data, nil
+		}
 		if len(data) == len(buf) {
 			buf = append(buf, make([]byte, len(buf))...)
 		}

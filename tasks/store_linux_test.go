@@ -119,6 +119,12 @@ func TestReadOnlyHome(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	for _, dir := range []string{home, filepath.Join(dir, "not", "there")} {
+		m := &Manager{Store: &Store{Home: dir}}
+		if c := m.checkHome(); c.Grade != Bad || !strings.Contains(c.Text, "read-only") {
+			t.Errorf("doctor: %+v", c)
+		}
+	}
 	view, err := ViewStore(home)
 	if err != nil {
 		t.Fatal(err)

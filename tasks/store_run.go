@@ -143,6 +143,13 @@ func archiveTime(r *RunDir) string {
 	return stamp
 }
 
+// archivedAt is when, to the second.
+func archivedAt(r *RunDir) (time.Time, bool) {
+	day, _, _ := strings.Cut(archiveTime(r), ".")
+	at, err := time.Parse(archiveStamp, day)
+	return at, err == nil
+}
+
 // Remove deletes the run's folder with all in it. It is first renamed, so that a
 // removal that was cut leaves nothing that looks like a run.
 func (r *RunDir) Remove() error {

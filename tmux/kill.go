@@ -2,9 +2,13 @@ package tmux
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -67,6 +71,30 @@ func (s *Server) KillServer(ctx context.Context) error {
 		return err
 	}
 	return s.waitSocket(ctx, false)
+}
+
+// Forget removes the socket file of a server that has ended; tmux leaves it. It
+// does nothing while anybody listens on it, or when it is no socket of ours. The
+// caller sees to it that nobody starts a server there meanwhile.
+func (s *Server) Forget() error {
+	if err := checkSocket(s.Socket); err != nil {
+		return err
+	}
+	info, err := os.Lstat(s.Socket)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || info.Mode()&fs.ModeSocket == 0 || !ownedByUs(info) {
+		return err
+	}
+	conn, err := net.Dial("unix", s.Socket)
+	if err == nil {
+		return conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return nil // it may be somebody's who is busy
+	}
+	return os.Remove(s.Socket)
 }
 
 // WaitAnswer waits until a server listens on the socket: for one that was just

@@ -397,3 +397,28 @@ func TestClientsTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// TestForget: the socket of a server that has ended goes; one that somebody
+// listens on stays, as does what is no socket.
+func TestForget(t *testing.T) {
+	s := tmuxtest.New(t)
+	there := func() bool { _, err := os.Lstat(s.Socket); return err == nil }
+	tmuxtest.Sleeper(t, s, "forget")
+	if err := s.Forget(); err != nil || !there() {
+		t.Fatalf("a living server's: %v, %t", err, there())
+	}
+	if err := s.KillServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is gone already
+		if err := s.Forget(); err != nil || there() {
+			t.Errorf("a server's that has ended: %v, %t", err, there())
+		}
+	}
+	if err := os.WriteFile(s.Socket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Forget(); err != nil || !there() {
+		t.Errorf("a file that is no socket: %v, %t", err, there())
+	}
+}

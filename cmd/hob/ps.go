@@ -39,6 +39,7 @@ started, ready, memory in bytes, restarts, url, note. What is not known is empty
 				old, oldErr := m.Archive()
 				list, err = append(list, old...), join(err, oldErr)
 			}
+			err = join(err, unverifiedRows(list))
 			if a.json {
 				return join(a.writeJSON(list), err)
 			}
@@ -53,6 +54,19 @@ started, ready, memory in bytes, restarts, url, note. What is not known is empty
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what keeper and command turned out to be, and the archive's folder")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// unverifiedRows are the tasks of which nobody can tell what they are doing. Those
+// whose record cannot be trusted have said so already.
+func unverifiedRows(list []tasks.Status) error {
+	var errs []error
+	for _, s := range list {
+		if s.State == tasks.Unverified && s.Err == nil {
+			name := tasks.Name{Run: s.Run, Task: s.Task}.String()
+			errs = append(errs, &tasks.Problem{Kind: tasks.ErrUnverified, Msg: name + " is unverified: " + s.Note, Tip: "hob sweep " + name + " looks once more"})
+		}
+	}
+	return join(errs...)
 }
 
 var verdictColumns = []string{"KEEPER", "COMMAND", "ARCHIVE"}
@@ -86,7 +100,7 @@ func psRows(list []tasks.Status, people bool, now time.Time) [][]string {
 	var rows [][]string
 	for _, s := range list {
 		rows = append(rows, []string{
-			s.Run, s.Task, string(s.Kind), string(s.State), number(s.PID), number(s.Port),
+			s.Run, s.Task, text(s.Kind), string(s.State), number(s.PID), number(s.Port),
 			moment(s.StartedAt, people, now), moment(s.ReadyAt, people, now), size(s.MemoryBytes, people),
 			number(s.Restarts), text(s.URL), s.Note,
 		})
@@ -101,11 +115,11 @@ func number(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-func text(s *string) string {
+func text[T ~string](s *T) string {
 	if s == nil {
 		return ""
 	}
-	return *s
+	return string(*s)
 }
 
 func moment(t *time.Time, people bool, now time.Time) string {

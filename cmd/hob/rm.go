@@ -1,6 +1,11 @@
 package main
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"hob/tasks"
@@ -9,12 +14,14 @@ import (
 func (a *app) rmCommand() *cobra.Command {
 	var o tasks.RemoveOptions
 	var archived bool
+	var age string
 	cmd := &cobra.Command{
 		Use:   "rm [RUN]...",
 		Short: "remove the records of runs that have ended",
 		Long: `Remove the records (logs and reports too) of runs that have ended: of RUN and of
-its archived namesakes, or of one folder of the archive. A run that is up, or of
-which something survived, is kept.`,
+its archived namesakes, or of one folder of the archive; with --archived of the
+whole archive, with --older-than of what was archived that long ago: of RUNs, or
+of all. A run that is up, or of which something survived, is kept.`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			m, err := a.viewer("completion")
@@ -25,20 +32,24 @@ which something survived, is kept.`,
 			return without(names, args), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !archived {
-				return usage("hob rm RUN, or hob rm --archived", "say what is to be removed")
+			if len(args) == 0 && !archived && age == "" {
+				return usage("hob rm RUN, hob rm --archived, or hob rm --older-than 30d", "say what is to be removed")
+			}
+			old, err := olderThan(age)
+			if err != nil {
+				return err
 			}
 			m, err := a.manager("rm")
 			if err != nil {
 				return err
 			}
 			a.reapFirst(cmd.Context(), m)
-			if archived {
-				names, err := m.Archived()
+			if archived || age != "" {
+				names, err := m.ArchivedBefore(time.Now().Add(-old))
 				if err != nil {
 					return err
 				}
-				args = append(args, names...)
+				args = toRemove(args, names, age != "")
 			}
 			o.DryRun = a.dryRun
 			outs, err := m.Remove(cmd.Context(), args, o)
@@ -48,8 +59,39 @@ which something survived, is kept.`,
 			return join(a.problems(outs), err)
 		},
 	}
+	cmd.Flags().StringVar(&age, "older-than", "", "what was archived so `long` ago, like 30d or 12h")
 	cmd.Flags().BoolVar(&archived, "archived", false, "every run in the archive")
 	cmd.Flags().BoolVar(&o.Forget, "forget", false, "also records that cannot be verified or read")
 	a.dryRunFlag(cmd)
 	return cmd
+}
+
+// olderThan reads an age, which may be in days and weeks.
+func olderThan(age string) (time.Duration, error) {
+	if age == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(age)
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if n, ok := strings.CutSuffix(age, unit); ok {
+			var days int
+			days, err = strconv.Atoi(n)
+			d = time.Duration(days) * length
+		}
+	}
+	if err != nil || d <= 0 {
+		return 0, usage("write it like 30d, 2w or 12h", "--older-than "+quote(age)+" is no age")
+	}
+	return d, nil
+}
+
+// toRemove are the folders of the archive that go, and the runs that were named
+// beside them. With an age the runs only say whose folders.
+func toRemove(runs, folders []string, byAge bool) []string {
+	if !byAge {
+		return append(runs, folders...)
+	}
+	return slices.DeleteFunc(folders, func(folder string) bool {
+		return len(runs) > 0 && !slices.Contains(runs, folder) && !slices.Contains(runs, tasks.ArchivedRun(folder))
+	})
 }

@@ -37,7 +37,24 @@ behind, and with no other.`,
 		a.versionCommand(),
 	)
 	cmd.InitDefaultCompletionCmd()
+	for _, c := range cmd.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = cobra.ArbitraryArgs, noShell
+		}
+	}
 	return cmd
+}
+
+// noShell is for `hob completion` alone, and for a word that is no shell.
+func noShell(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var shells []string
+	for _, c := range cmd.Commands() {
+		shells = append(shells, c.Name())
+	}
+	return usage("there are "+strings.Join(shells, ", "), "there is no completion for "+quote(args[0]))
 }
 
 // noVerb is for `hob` alone, and for a word that is no verb.

@@ -57,6 +57,11 @@ protocol, with the report at the end. It fails when the work failed.`,
 // ran prints the reports and says how the work went.
 func (a *app) ran(res tasks.RunResult, err error, pass bool) error {
 	errs := []error{err, a.problems(res.Started)}
+	for i, o := range res.Stopped {
+		if o.Report != nil {
+			res.Stopped[i].Did = "" // the report is shown, whoever made it: this run is over
+		}
+	}
 	errs = append(errs, a.reports(res.Stopped), a.problems(res.Stopped), a.work(res.Work, pass))
 	return errors.Join(errs...)
 }

@@ -2,11 +2,7 @@
 
 package child
 
-import (
-	"context"
-
-	"hob/identity"
-)
+import "hob/identity"
 
 // Subreap errors with identity.ErrUnsupported.
 func Subreap() error { return identity.ErrUnsupported }
@@ -18,17 +14,6 @@ func waitExit() {}
 func reapAll() ([]Exit, error) { return nil, ErrNoChildren }
 
 func closePidfd(int) {}
-
-const infinity = ^uint64(0)
-
-// OwnLimits are not known here.
-func OwnLimits() Limits { return nil }
-
-// CallerLimits are not known here.
-func CallerLimits(context.Context) Limits { return nil }
-
-// With cannot take limits here.
-func With([]string) int { return 2 }
 
 // KeepToMyself does nothing here.
 func KeepToMyself() {}

@@ -1,4 +1,4 @@
-// Package flock locks whole files with flock(2), and says whose a file is.
+// Package flock locks whole files with flock(2), says whose a file is, and whether a folder takes any.
 //
 // flock, and not fcntl(F_SETLK): an flock lock belongs to the open file, dies
 // with its holder however that ends, and is not lost when some other part of
