@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -81,21 +80,4 @@ func Init(from, file, schema string) error {
 		text = EditorHeader("./"+schema) + text
 	}
 	return writeNew(file, []byte(text), false)
-}
-
-// writeNew makes a file. One that is there is an error, unless it may be replaced.
-func writeNew(file string, text []byte, replace bool) error {
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if replace {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(file, how, 0o666) // as an editor would: the umask decides
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }
