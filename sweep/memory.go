@@ -23,7 +23,7 @@ func (s *stopper) readGPU(ctx context.Context, pids []int) gpu.Reading {
 	case s.o.GPU == nil:
 		return gpu.Reading{Notes: []string{gpu.NotRead}}
 	case s.tr.facts.OS == "linux" && !s.tr.facts.InitPIDNS:
-		return gpu.Reading{Notes: []string{"GPU memory is unknown: the driver numbers processes outside of this pid namespace"}}
+		return gpu.Reading{Notes: []string{gpu.OtherPIDs}}
 	}
 	return s.o.GPU(ctx, pids)
 }

@@ -30,6 +30,8 @@
 //	runs/<run>/tasks/<task>/report.json   the last sweep
 //	runs/<run>/tasks/<task>/log           output, and log.1 … older; written by the keeper
 //	runs/<run>/tasks/<task>/.reserve      room on the disk that the records of a stop may use up
+//	.gpu.json                             what nvidia-smi said last; a cache
+//	.gpu.lock                             held by the keeper that asks it, for all of this state folder
 //	server.lock                           held while the tmux server is started or ended and ports are given out
 //	archive/<run>-<time>/                 ended runs whose name was used again
 //
@@ -179,10 +181,23 @@
 //	last_log      when it last wrote something
 //	last_line     the last line that it wrote
 //	memory_bytes  resident memory of the tree
-//	gpu_bytes     GPU memory of the tree
-//	measured_at   when the two were read
+//	measured_at   when that was read; an equal figure read later is not written again
+//	gpu_bytes     GPU memory of the tree, by the last look of a keeper of this state folder
+//	gpu_at        when that was
+//	gpu_note      why it is not known
 //	empty         wait said ECHILD: nothing of the tree is left in the keeper's pid namespace
 //	updated_at    when the record was written
+//
+// # .gpu.json
+//
+//	schema      version of the record
+//	at          when nvidia-smi was asked
+//	every       how long it is not asked again
+//	uses        what each process held on each GPU
+//	uses.pid    process id
+//	uses.gpu    number of the GPU
+//	uses.bytes  how much; null when the driver does not say
+//	note        why nothing is known
 //
 // # exit.json
 //

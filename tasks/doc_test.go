@@ -19,6 +19,7 @@ var records = map[string]reflect.Type{
 	"task.json":    reflect.TypeFor[Task](),
 	"spec.json":    reflect.TypeFor[Spec](),
 	"keeper.json":  reflect.TypeFor[Keeper](),
+	".gpu.json":    reflect.TypeFor[gpuRecord](),
 	"exit.json":    reflect.TypeFor[Exit](),
 	"stop.json":    reflect.TypeFor[StopRequest](),
 	"capture.json": reflect.TypeFor[sweep.Capture](),

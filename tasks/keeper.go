@@ -66,6 +66,7 @@ type keeper struct {
 	stopFrom sweep.Step // where the last one began
 	giveUpAt time.Time  // when waiting for the lock is over; zero: never
 	ready    readyWatch
+	gpus     gpuWatch
 	hooked   bool // after_stop has been begun
 	hooking  bool // it is under way
 	done     bool

@@ -7,6 +7,7 @@ import "hob/identity/cut"
 func (k *keeper) finish() int {
 	cut.Point("keeper", "finish")
 	k.ready.end()
+	k.gpus.end(k)
 	k.term.drain()
 	k.rec.Empty = k.reaper.Empty()
 	k.flush(k.h.Now())

@@ -173,6 +173,7 @@ func (k *keeper) tick(now time.Time) {
 	}
 	k.tickLock(now)
 	k.ready.tick(k, now)
+	k.gpus.tick(k, now)
 	k.flush(now)
 }
 
@@ -191,7 +192,7 @@ func (k *keeper) tickLock(now time.Time) {
 func (k *keeper) nextDue() time.Time {
 	now := k.h.Now()
 	due := now.Add(time.Hour)
-	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.life.graceAt, k.giveUpAt} {
+	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.gpus.at, k.life.graceAt, k.giveUpAt} {
 		if at.After(now) && at.Before(due) {
 			due = at
 		}

@@ -57,7 +57,8 @@ func (k *keeper) flush(now time.Time) {
 
 // quiet leaves out what changes all the time.
 func quiet(r Keeper) Keeper {
-	r.LastLog, r.LastLine, r.MemoryBytes, r.GPUBytes, r.MeasuredAt = nil, "", nil, nil, nil
+	r.LastLog, r.LastLine, r.MemoryBytes, r.MeasuredAt = nil, "", nil, nil
+	r.GPUBytes, r.GPUAt, r.GPUNote = nil, nil, ""
 	return r
 }
 

@@ -41,6 +41,7 @@ func (k *keeper) start() {
 	k.note("started pid %d", k.life.ref.PID)
 	k.look(k.h.Now())
 	k.ready.begin(k)
+	k.gpus.begin(k)
 }
 
 func (k *keeper) program(env []string) (string, error) {
@@ -157,6 +158,7 @@ func (k *keeper) commandEnded(e child.Exit) {
 		l.graceAt = now.Add(k.spec.Stop.Grace)
 	}
 	k.ready.end()
+	k.gpus.end(k)
 	k.rec.Ready, k.rec.ReadyNote = false, exit.outcome()
 	if l.restart.why != "" {
 		k.rec.ReadyNote += ", " + l.restart.why

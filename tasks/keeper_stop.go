@@ -30,6 +30,7 @@ func (k *keeper) stop(from sweep.Step) {
 	reason := k.reason(from)
 	k.stopping = true
 	k.ready.end()
+	k.gpus.end(k)
 	if from == sweep.StepAll {
 		k.writeTask(Stopping, reason, "")
 	}
@@ -42,7 +43,7 @@ func (k *keeper) stop(from sweep.Step) {
 	}
 	fx := &keeperEffects{k: k, disowned: k.disowned}
 	go func() {
-		report, err := sweep.Stop(bg, k.h, t, prev, fx, sweep.Options{Reason: reason, From: from, InKeeper: true})
+		report, err := sweep.Stop(bg, k.h, t, prev, fx, sweep.Options{Reason: reason, From: from, InKeeper: true, GPU: k.readGPU})
 		k.post(func() { k.stopDone(from, report, err) })
 	}()
 }

@@ -30,7 +30,10 @@ type Status struct {
 	Signal      *string         `json:"signal"`
 	Restarts    *int            `json:"restarts"`
 	MemoryBytes *int64          `json:"memory_bytes"`
+	MemoryAt    *time.Time      `json:"memory_at"` // when its keeper read that
 	GPUBytes    *int64          `json:"gpu_bytes"`
+	GPUAt       *time.Time      `json:"gpu_at"`   // when a keeper read that
+	GPUNote     *string         `json:"gpu_note"` // why it is not known
 	Pane        *string         `json:"pane"`
 	Log         string          `json:"log"`
 
@@ -128,7 +131,8 @@ func (st *Status) fromKeeper(k Keeper, state State, alive bool) {
 		return
 	}
 	st.PID, st.Start = &k.Command.PID, &k.Command.Start
-	st.MemoryBytes, st.GPUBytes = k.MemoryBytes, k.GPUBytes
+	st.MemoryBytes, st.MemoryAt = k.MemoryBytes, k.MeasuredAt
+	st.GPUBytes, st.GPUAt, st.GPUNote = k.GPUBytes, k.GPUAt, orNil(k.GPUNote)
 	if state == Ready {
 		st.ReadyAt = k.ReadyAt
 	}

@@ -193,6 +193,8 @@ type Keeper struct {
 	LastLine    string        `json:"last_line,omitempty"`
 	MemoryBytes *int64        `json:"memory_bytes"` // of the tree; null when unknown
 	GPUBytes    *int64        `json:"gpu_bytes"`
+	GPUAt       *time.Time    `json:"gpu_at"`             // when that was read
+	GPUNote     string        `json:"gpu_note,omitempty"` // why it is not known
 	MeasuredAt  *time.Time    `json:"measured_at"`
 	Empty       bool          `json:"empty"` // wait said ECHILD: the tree in our pid namespace is empty
 	UpdatedAt   time.Time     `json:"updated_at"`

@@ -22,7 +22,8 @@ func (a *app) psCommand() *cobra.Command {
 the records are claims, and the processes are looked at.
 
 Off a terminal: tab-separated, without headers: run, task, kind, state, pid, port,
-started, ready, memory in bytes, restarts, url, note. What is not known is empty.`,
+started, ready, memory and GPU memory in bytes, restarts, url, note. What is not
+known is empty. Memory is what the keepers have read last: -v says when.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -45,13 +46,13 @@ started, ready, memory in bytes, restarts, url, note. What is not known is empty
 			}
 			columns, rows := psColumns, psRows(list, a.outTTY, time.Now())
 			if verbose {
-				columns, rows = slices.Concat(columns, verdictColumns), withVerdicts(rows, list)
+				columns, rows = slices.Concat(columns, verdictColumns), withVerdicts(rows, list, a.outTTY, time.Now())
 			}
 			return join(a.table(columns, rows), err)
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "archived runs too")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what keeper and command turned out to be, and the archive's folder")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what keeper and command turned out to be, when memory was read, and the archive's folder")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -69,12 +70,16 @@ func unverifiedRows(list []tasks.Status) error {
 	return join(errs...)
 }
 
-var verdictColumns = []string{"KEEPER", "COMMAND", "ARCHIVE"}
+var verdictColumns = []string{"KEEPER", "COMMAND", "MEMORY READ", "GPU READ", "ARCHIVE"}
 
 // withVerdicts adds why each task is still here.
-func withVerdicts(rows [][]string, list []tasks.Status) [][]string {
+func withVerdicts(rows [][]string, list []tasks.Status, people bool, now time.Time) [][]string {
 	for i, s := range list {
-		rows[i] = append(rows[i], verdict(s.Keeper), verdict(s.Command), s.Archive)
+		gpuRead := moment(s.GPUAt, people, now)
+		if s.GPUNote != nil {
+			gpuRead = *s.GPUNote
+		}
+		rows[i] = append(rows[i], verdict(s.Keeper), verdict(s.Command), moment(s.MemoryAt, people, now), gpuRead, s.Archive)
 	}
 	return rows
 }
@@ -94,14 +99,14 @@ func named(m *tasks.Manager, args []string) ([]tasks.Selection, error) {
 	return m.Select(args)
 }
 
-var psColumns = []string{"RUN", "TASK", "KIND", "STATE", "PID", "PORT", "STARTED", "READY", "MEMORY", "RESTARTS", "URL", "NOTE"}
+var psColumns = []string{"RUN", "TASK", "KIND", "STATE", "PID", "PORT", "STARTED", "READY", "MEMORY", "GPU", "RESTARTS", "URL", "NOTE"}
 
 func psRows(list []tasks.Status, people bool, now time.Time) [][]string {
 	var rows [][]string
 	for _, s := range list {
 		rows = append(rows, []string{
 			s.Run, s.Task, text(s.Kind), string(s.State), number(s.PID), number(s.Port),
-			moment(s.StartedAt, people, now), moment(s.ReadyAt, people, now), size(s.MemoryBytes, people),
+			moment(s.StartedAt, people, now), moment(s.ReadyAt, people, now), size(s.MemoryBytes, people), size(s.GPUBytes, people),
 			number(s.Restarts), text(s.URL), s.Note,
 		})
 	}

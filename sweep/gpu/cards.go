@@ -29,7 +29,7 @@ func (r Reader) Cards(ctx context.Context) ([]Card, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.wait())
 	defer cancel()
-	text, err := run(ctx, smi, "--query-gpu=index,uuid,name,memory.total,memory.free")
+	text, err := r.ask(ctx, smi, "--query-gpu=index,uuid,name,memory.total,memory.free")
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 
 // Use is the memory that one process holds on one GPU.
 type Use struct {
-	PID   int
-	GPU   string // "0" where the driver numbers them, else what it calls the device
-	Bytes *int64 // null when the driver does not say
+	PID   int    `json:"pid"`
+	GPU   string `json:"gpu"`   // "0" where the driver numbers them, else what it calls the device
+	Bytes *int64 `json:"bytes"` // null when the driver does not say
 }
 
 // Reading is one look at the GPUs.
@@ -35,7 +35,16 @@ type Reader struct {
 	SMI  string        // path of nvidia-smi; "": looked up on the PATH
 	Proc string        // where procfs is; "": /proc
 	Wait time.Duration // for nvidia-smi, which hangs with a broken driver; 0: 3 s
+
+	// Run runs a program to its end, and returns what it has written to its
+	// standard output; nil: as os/exec does. Ask says what nvidia-smi would; nil:
+	// it is asked.
+	Run func(ctx context.Context, argv []string) ([]byte, error)
+	Ask func(ctx context.Context) ([]Use, error)
 }
+
+// ErrNoSMI means that there is no nvidia-smi to ask.
+var ErrNoSMI = exec.ErrNotFound
 
 // Read looks at the GPUs of this host. pids limits the search where only a
 // process itself can be asked (fdinfo); nvidia-smi names every process.
@@ -44,11 +53,15 @@ func Read(ctx context.Context, pids []int) Reading { return Reader{}.Read(ctx, p
 // Read looks at the GPUs.
 func (r Reader) Read(ctx context.Context, pids []int) Reading {
 	var out Reading
-	uses, err := r.nvidia(ctx)
+	ask := r.NVIDIA
+	if r.Ask != nil {
+		ask = r.Ask
+	}
+	uses, err := ask(ctx)
 	switch {
 	case err == nil:
-		out.Known, out.Uses = true, uses
-	case !errors.Is(err, exec.ErrNotFound):
+		out.Known, out.Uses = true, slices.Clone(uses)
+	case !errors.Is(err, ErrNoSMI):
 		out.Notes = append(out.Notes, fmt.Sprintf("NVIDIA GPUs could not be read: %v", err))
 	}
 	drm, unread := r.drm(pids)
@@ -66,9 +79,11 @@ func (r Reader) Read(ctx context.Context, pids []int) Reading {
 // NoGPU is the note of a host that shows no GPU at all.
 const NoGPU = "no GPU was seen: nvidia-smi is not on the PATH and no process has memory of a DRM device"
 
-// NotRead is the note of a report whose writer did not look: a keeper starts no
-// other program, so it does not ask nvidia-smi.
+// NotRead is the note where nobody has looked.
 const NotRead = "GPU memory was not looked at"
+
+// OtherPIDs is the note where the driver's numbers are of other processes.
+const OtherPIDs = "GPU memory is unknown: the driver numbers processes outside of this pid namespace"
 
 // Of is what a process holds on all GPUs: null when it could not be looked at,
 // or when the driver does not say how much.

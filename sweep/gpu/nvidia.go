@@ -14,15 +14,16 @@ import (
 // smiDeadline bounds nvidia-smi: it hangs when the driver does.
 const smiDeadline = 3 * time.Second
 
-// nvidia asks nvidia-smi for every process that holds GPU memory.
-func (r Reader) nvidia(ctx context.Context) ([]Use, error) {
+// NVIDIA asks nvidia-smi for every process that holds GPU memory. It errors with
+// ErrNoSMI when there is none.
+func (r Reader) NVIDIA(ctx context.Context) ([]Use, error) {
 	smi, err := r.smi()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.wait())
 	defer cancel()
-	apps, err := run(ctx, smi, "--query-compute-apps=pid,gpu_uuid,used_memory")
+	apps, err := r.ask(ctx, smi, "--query-compute-apps=pid,gpu_uuid,used_memory")
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func (r Reader) nvidia(ctx context.Context) ([]Use, error) {
 		return uses, err
 	}
 	// The numbers are for people. Without them the uuids serve.
-	if cards, err := run(ctx, smi, "--query-gpu=index,uuid"); err == nil {
+	if cards, err := r.ask(ctx, smi, "--query-gpu=index,uuid"); err == nil {
 		number(uses, cards)
 	}
 	return uses, nil
@@ -52,20 +53,32 @@ func (r Reader) wait() time.Duration {
 	return smiDeadline
 }
 
-func run(ctx context.Context, smi, query string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, smi, query, "--format=csv,noheader,nounits")
-	cmd.WaitDelay = time.Second // a grandchild may hold its output open
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+func (r Reader) ask(ctx context.Context, smi, query string) ([]byte, error) {
+	run := r.Run
+	if run == nil {
+		run = execute
+	}
+	out, err := run(ctx, []string{smi, query, "--format=csv,noheader,nounits"})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("nvidia-smi %s: no answer: %w", query, ctx.Err())
 	}
 	if err != nil {
-		words := strings.TrimSpace(stderr.String() + " " + string(out))
-		return nil, fmt.Errorf("nvidia-smi %s: %w: %s", query, err, words)
+		return nil, fmt.Errorf("nvidia-smi %s: %w: %s", query, err, strings.TrimSpace(string(out)))
 	}
 	return out, nil
+}
+
+// execute runs a program; what it wrote to its standard error is told when it fails.
+func execute(ctx context.Context, argv []string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = time.Second // a grandchild may hold its output open
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		out = append(stderr.Bytes(), out...)
+	}
+	return out, err
 }
 
 // parseApps reads "pid, uuid, MiB" lines. The driver may not say how much
