@@ -22,6 +22,7 @@ const (
 	_ = -uint(unsafe.Offsetof(unix.KinfoProc{}.Eproc) + unsafe.Offsetof(unix.Eproc{}.Ppid) - 560)
 	_ = -uint(unsafe.Offsetof(unix.KinfoProc{}.Eproc) + unsafe.Offsetof(unix.Eproc{}.Pgid) - 564)
 	_ = -uint(unsafe.Offsetof(unix.KinfoProc{}.Eproc) + unsafe.Offsetof(unix.Eproc{}.Tdev) - 572)
+	_ = -uint(unsafe.Offsetof(unix.KinfoProc{}.Eproc) + unsafe.Offsetof(unix.Eproc{}.Tpgid) - 576)
 )
 
 func readFacts() Facts {

@@ -198,6 +198,7 @@ type State byte
 type Process struct {
 	PID, PPID, PGID, SID int
 	TTY                  int    // device number, 0: none
+	TPGID                int    // the group that its terminal has in the foreground; below 1: none, or not known
 	Comm                 string // the kernel's short name; never identity
 	State                State  // 'Z' alone does not prove death: see Threads and Handle.Verify
 	Threads              int

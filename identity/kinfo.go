@@ -16,6 +16,7 @@ type kinfo struct {
 
 	pid, ppid, pgid, sid, uid int // int32
 	tty                       int // uint32, all ones for none
+	tpgid                     int // int32
 	stat                      int // int8
 	comm, commLen             int
 	flags                     int    // uint32
@@ -35,18 +36,18 @@ var (
 	darwinKinfo = kinfo{
 		source: "darwin", size: 648,
 		sec: 0, usec: 8, flags: 32, system: 0x200, stat: 36, pid: 40, sigIgn: 232, comm: 243, commLen: 17,
-		uid: 392, ppid: 560, pgid: 564, tty: 572,
+		uid: 392, ppid: 560, pgid: 564, tty: 572, tpgid: 576,
 		sid: -1, threads: -1, rss: -1, valid: -1, states: "?IRSTZ",
 	}
 	freebsdKinfo = kinfo{
 		source: "freebsd", size: 1088,
-		pid: 72, ppid: 76, pgid: 80, sid: 88, sigIgn: 136, uid: 172, rss: 264, sec: 336, usec: 344,
+		pid: 72, ppid: 76, pgid: 80, tpgid: 84, sid: 88, sigIgn: 136, uid: 172, rss: 264, sec: 336, usec: 344,
 		flags: 368, system: 0x4, stat: 388, comm: 447, commLen: 20, tty: 560, threads: 596,
 		valid: -1, states: "?IRSTZWL",
 	}
 	openbsdKinfo = kinfo{
 		source: "openbsd", size: 616,
-		pid: 108, ppid: 112, sid: 116, pgid: 120, uid: 132, tty: 212, sigIgn: 296,
+		pid: 108, ppid: 112, sid: 116, pgid: 120, tpgid: 124, uid: 132, tty: 212, sigIgn: 296,
 		stat: 304, comm: 312, commLen: 24, rss: 384, valid: 400, sec: 408, usec: 416,
 		flags: 560, system: 0x00010000, threads: -1, states: "?IRSTZZR",
 	}
@@ -60,7 +61,7 @@ func (k *kinfo) parse(b []byte, pageSize int64) (p Process, start int64, err err
 	}
 	p = Process{
 		PID: k.int(b, k.pid), PPID: k.int(b, k.ppid), PGID: k.int(b, k.pgid), SID: k.int(b, k.sid),
-		UID: int(k.uint(b, k.uid)), TTY: k.ttyOf(b), Threads: max(0, k.int(b, k.threads)),
+		UID: int(k.uint(b, k.uid)), TTY: k.ttyOf(b), TPGID: k.int(b, k.tpgid), Threads: max(0, k.int(b, k.threads)),
 		SigIgn: uint64(k.uint(b, k.sigIgn)), Kernel: k.uint(b, k.flags)&k.system != 0,
 		RSS: -1, State: k.state(b[k.stat]), Comm: cString(b[k.comm : k.comm+k.commLen]),
 	}

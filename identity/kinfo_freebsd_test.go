@@ -13,6 +13,7 @@ const (
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Pid) - 72)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Ppid) - 76)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Pgid) - 80)
+	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Tpgid) - 84)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Sid) - 88)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Sigignore) - 136)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Ruid) - 172)

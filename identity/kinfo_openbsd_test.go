@@ -15,6 +15,7 @@ const (
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.X_pgid) - 120)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Ruid) - 132)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Tdev) - 212)
+	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Tpgid) - 124)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Sigignore) - 296)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Stat) - 304)
 	_ = -uint(unsafe.Offsetof(process.KinfoProc{}.Comm) - 312)

@@ -166,7 +166,7 @@ func name24(s string) (out [24]byte) { copy(out[:], s); return }
 func darwinSample() darwinRow {
 	return darwinRow{
 		StartSec: 1_700_000_000, StartUsec: 123456, Flag: 0x4004, Stat: 3, PID: 501, SigIgnore: 1 << 12,
-		Comm: name17("python3.12"), RUID: 502, UID: 503, PPID: 1, PGID: 499, TDev: 0x10000002, Textvp: 1 << 60,
+		Comm: name17("python3.12"), RUID: 502, UID: 503, PPID: 1, PGID: 499, TDev: 0x10000002, TPGID: 498, Textvp: 1 << 60,
 	}
 }
 
@@ -201,19 +201,19 @@ func TestKinfo(t *testing.T) {
 		want   Process
 	}{
 		{"darwin", darwinKinfo, darwinSample(), at + 123456, Process{
-			PID: 501, PPID: 1, PGID: 499, UID: 502, TTY: 0x10000002, Comm: "python3.12", State: 'S', SigIgn: 1 << 12, RSS: -1}},
+			PID: 501, PPID: 1, PGID: 499, UID: 502, TTY: 0x10000002, TPGID: 498, Comm: "python3.12", State: 'S', SigIgn: 1 << 12, RSS: -1}},
 		{"darwin zombie", darwinKinfo, zombieD, at + 123456, Process{
-			PID: 501, PPID: 1, PGID: 499, UID: 502, TTY: 0x10000002, Comm: "python3.12", State: 'Z', SigIgn: 1 << 12, RSS: -1}},
+			PID: 501, PPID: 1, PGID: 499, UID: 502, TTY: 0x10000002, TPGID: 498, Comm: "python3.12", State: 'Z', SigIgn: 1 << 12, RSS: -1}},
 		{"freebsd", freebsdKinfo, freebsdSample(), at + 42, Process{
-			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, Comm: "llama-server", State: 'R', Threads: 17, SigIgn: 1, RSS: 512 * 4096}},
+			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, TPGID: 7, Comm: "llama-server", State: 'R', Threads: 17, SigIgn: 1, RSS: 512 * 4096}},
 		{"freebsd zombie", freebsdKinfo, zombieF, at + 42, Process{
-			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, Comm: "llama-server", State: 'Z', Threads: 17, SigIgn: 1, RSS: 512 * 4096}},
+			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, TPGID: 7, Comm: "llama-server", State: 'Z', Threads: 17, SigIgn: 1, RSS: 512 * 4096}},
 		{"freebsd kernel process", freebsdKinfo, kernel, at + 42, Process{
-			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, Comm: "llama-server", State: 'R', Threads: 17, SigIgn: 1, RSS: 512 * 4096, Kernel: true}},
+			PID: 1201, PPID: 1200, PGID: 1201, SID: 1199, UID: 1001, TTY: 0x8e, TPGID: 7, Comm: "llama-server", State: 'R', Threads: 17, SigIgn: 1, RSS: 512 * 4096, Kernel: true}},
 		{"openbsd", openbsdKinfo, openbsdSample(), at + 7, Process{
-			PID: 33001, PPID: 33000, PGID: 33001, SID: 32999, UID: 1001, Comm: "ollama", State: 'S', SigIgn: 1 << 19, RSS: 100 * 4096}},
+			PID: 33001, PPID: 33000, PGID: 33001, SID: 32999, UID: 1001, TPGID: 5, Comm: "ollama", State: 'S', SigIgn: 1 << 19, RSS: 100 * 4096}},
 		{"openbsd corpse", openbsdKinfo, deadO, 0, Process{
-			PID: 33001, PPID: 33000, PGID: 33001, SID: 32999, UID: 1001, Comm: "ollama", State: 'Z', SigIgn: 1 << 19, RSS: 100 * 4096}},
+			PID: 33001, PPID: 33000, PGID: 33001, SID: 32999, UID: 1001, TPGID: 5, Comm: "ollama", State: 'Z', SigIgn: 1 << 19, RSS: 100 * 4096}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, start, err := c.layout.parse(sample(t, c.row), 4096)

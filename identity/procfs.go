@@ -23,11 +23,11 @@ const (
 
 // statLine is what hob needs of /proc/PID/stat.
 type statLine struct {
-	pid, ppid, pgid, sid, tty, threads int
-	comm                               []byte // aliases the parsed text
-	state                              State
-	flags, start                       uint64
-	rss                                int64 // pages
+	pid, ppid, pgid, sid, tty, tpgid, threads int
+	comm                                      []byte // aliases the parsed text
+	state                                     State
+	flags, start                              uint64
+	rss                                       int64 // pages
 }
 
 // parseStat parses /proc/PID/stat up to field 24. The name in field 2 may hold
@@ -68,7 +68,7 @@ func (s *statLine) numbers(text []byte) error {
 		}
 		f[i], text = n, rest
 	}
-	s.ppid, s.pgid, s.sid, s.tty = int(f[0]), int(f[1]), int(f[2]), int(int32(f[3]))
+	s.ppid, s.pgid, s.sid, s.tty, s.tpgid = int(f[0]), int(f[1]), int(f[2]), int(int32(f[3])), int(int32(f[4]))
 	s.flags, s.threads, s.start, s.rss = uint64(f[5]), int(f[16]), uint64(f[18]), f[20]
 	if f[0] < 0 || f[16] < 0 || f[18] < 0 {
 		return errMalformed

@@ -14,7 +14,7 @@ import (
 
 // statText is a real line with the name in field 2 replaced.
 func statText(comm string) string {
-	return "4321 (" + comm + ") S 17 4320 4319 34816 -1 4194304 100 0 0 0 5 7 0 0 20 0 3 0 777 8527872 412 18446744073709551615 1 1 0 0 0 0 0 0 4096 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+	return "4321 (" + comm + ") S 17 4320 4319 34816 4320 4194304 100 0 0 0 5 7 0 0 20 0 3 0 777 8527872 412 18446744073709551615 1 1 0 0 0 0 0 0 4096 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 }
 
 // comms are names that a process may give itself (PR_SET_NAME).
@@ -27,7 +27,7 @@ func TestParseStat(t *testing.T) {
 	for _, comm := range comms {
 		s, err := parseStat([]byte(statText(comm)))
 		want := statLine{
-			pid: 4321, ppid: 17, pgid: 4320, sid: 4319, tty: 34816, threads: 3,
+			pid: 4321, ppid: 17, pgid: 4320, sid: 4319, tty: 34816, tpgid: 4320, threads: 3,
 			comm: []byte(comm), state: 'S', flags: 4194304, start: 777, rss: 412,
 		}
 		if err != nil || !reflect.DeepEqual(s, want) {

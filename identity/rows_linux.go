@@ -87,7 +87,7 @@ func readRow(dir string, pid int, want Field) (p Process, err error) {
 
 // fill writes what a stat line tells into a row that is all zero.
 func (s *statLine) fill(p *Process, comm string, start Token) {
-	p.PID, p.PPID, p.PGID, p.SID, p.TTY = s.pid, s.ppid, s.pgid, s.sid, s.tty
+	p.PID, p.PPID, p.PGID, p.SID, p.TTY, p.TPGID = s.pid, s.ppid, s.pgid, s.sid, s.tty, s.tpgid
 	p.Comm, p.State, p.Threads, p.Start = comm, s.state, s.threads, start
 	p.RSS, p.Kernel, p.UID = s.resident(pageSize), s.flags&pfKthread != 0, -1
 }

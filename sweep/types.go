@@ -21,7 +21,7 @@ const (
 	Command  Evidence = "command"  // D
 	Port     Evidence = "port"     // D
 	GPU      Evidence = "gpu"      // D
-	Taken    Evidence = "taken"    // a person promoted a listed look-alike by its exact id
+	Taken    Evidence = "taken"    // a person named it by its exact id: a listed look-alike, or the pane that it was adopted from
 )
 
 // Fate is what became of a captured process.

@@ -107,7 +107,23 @@
 //	updated_at   when the record was written
 //	after_stop   when the hook after_stop was begun: it runs once
 //
+//	adopted               of a task that hob did not start: how it came under its care
+//	adopted.command       ref of its root, which a person asked for by the pane
+//	adopted.first         ref of the pane's first process: a shell, which stays, or the root itself
+//	adopted.pane          where it runs; only read
+//	adopted.pane.window   tmux's id of the window
+//	adopted.pane.pane     tmux's id of the pane
+//	adopted.pane.tty      its terminal
+//	adopted.pane.pid      pid of its first process, as tmux said
+//	adopted.tmux          the person's tmux server, which is only read
+//	adopted.tmux.socket   path of its socket
+//	adopted.tmux.session  tmux's id of the session
+//	adopted.tmux.server   ref of the tmux server
+//	adopted.at            when
+//
 // # spec.json
+//
+// Of an adopted task it is what was found.
 //
 //	schema             version of the record
 //	run                name of the run

@@ -99,6 +99,9 @@ func (m *Manager) status(t *TaskDir) Status {
 	if seen.Task != nil {
 		st.fromTask(*seen.Task)
 	}
+	if a := seen.adopted(); a != nil {
+		st.fromAdoption(*a, seen.Command.Verdict == identity.Owned)
+	}
 	if seen.Keeper != nil {
 		st.fromKeeper(*seen.Keeper, d.State, seen.Command.Verdict == identity.Owned)
 	}
@@ -114,6 +117,18 @@ func (st *Status) fromTask(t Task) {
 	st.StartedAt = t.StartedAt
 	if t.Pane != nil {
 		st.Pane = orNil(t.Pane.Pane)
+	}
+}
+
+// fromAdoption takes what is known of a task that hob did not start: nobody
+// measures it.
+func (st *Status) fromAdoption(a Adoption, alive bool) {
+	st.Pane = orNil(a.Pane.Pane)
+	if alive {
+		st.PID, st.Start = &a.Command.PID, &a.Command.Start
+	}
+	if st.Note == "" {
+		st.Note = "adopted from pane " + a.Pane.Pane + " of " + a.Tmux.Socket
 	}
 }
 

@@ -34,6 +34,10 @@ func (m *Manager) Logs(ctx context.Context, sel []Selection, o LogOptions, out f
 	var errs []error
 	for _, s := range sel {
 		for _, task := range s.Tasks {
+			if err := noLog(s.Run.Task(task)); err != nil {
+				errs = append(errs, err)
+				continue
+			}
 			f := &logReader{m: m, dir: s.Run.Task(task), watch: w, o: o}
 			f.out = func(b []byte) error {
 				mu.Lock()

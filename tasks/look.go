@@ -32,6 +32,9 @@ func (m *Manager) lookOnce(t *TaskDir) Seen {
 		s.KeeperV = m.finding(&k.Keeper)
 		s.Command = m.finding(k.Command)
 	}
+	if a := task.Adopted; a != nil {
+		s.Command = m.finding(&a.Command)
+	}
 	switch task.State {
 	case Starting, Stopping:
 		s.Busy = m.busy(t, &s)

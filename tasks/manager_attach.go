@@ -17,6 +17,9 @@ func (m *Manager) AttachTo(ctx context.Context, s Selection) (*tmux.Server, tmux
 	if err != nil {
 		return nil, tmux.Pane{}, err
 	}
+	if a := m.adoptionIn(s); a != nil {
+		return m.attachGuest(ctx, s, *a)
+	}
 	if run.Tmux.Server == nil {
 		return nil, tmux.Pane{}, noPane(s)
 	}

@@ -128,6 +128,8 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Err = seen.Trouble
 	case seen.Task == nil:
 		out.Did = "was never started"
+	case m.inside(seen):
+		out.Err = usage("type it in another pane", "hob was typed in what was adopted, and would end with it")
 	default:
 		switch decideStop(seen, d, o.onlyEnded) {
 		case stopTidy:

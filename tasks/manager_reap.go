@@ -98,6 +98,9 @@ func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, owner ide
 	}
 	d := Derive(seen)
 	out.State = d.State
+	if seen.adopted() != nil && d.State == Up && !o.DryRun {
+		m.captureAgain(ctx, r, t)
+	}
 	life := Detached
 	if owner.Verdict != "" {
 		life = Contained

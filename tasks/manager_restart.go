@@ -43,6 +43,10 @@ func (m *Manager) Restart(ctx context.Context, sel []Selection, load Loader, o S
 }
 
 func reload(s Selection, load Loader) (again, error) {
+	if a := adoptedIn(s); a != "" {
+		return again{}, usage("hob down "+a+" stops it; a recipe with its command starts it the next time",
+			"%s was adopted: hob did not start it, and does not know how", a)
+	}
 	run, err := s.Run.Read()
 	if err != nil {
 		return again{}, err

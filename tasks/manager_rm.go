@@ -174,7 +174,7 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	}
 	for _, name := range tasks {
 		n, t := Name{r.Name, name}, r.Task(name)
-		if err := mayForget(n, Derive(m.look(t)), forget); err != nil {
+		if err := mayForget(n, Derive(m.look(t)), forget, isAdopted(t)); err != nil {
 			return err
 		}
 		if pid := m.keeperAlive(t); forget && pid > 0 {
@@ -194,10 +194,14 @@ func (m *Manager) keeperAlive(t *TaskDir) int {
 	return k.Keeper.PID
 }
 
-func mayForget(n Name, d Derived, forget bool) error {
+// mayForget is pure. What was adopted can be given back while it lives: hob has
+// started nothing of it.
+func mayForget(n Name, d Derived, forget, adopted bool) error {
 	switch {
-	case d.Over():
+	case d.Over(), adopted && forget && d.State == Up:
 		return nil
+	case adopted && d.State == Up:
+		return &Problem{Msg: n.String() + " is up", Tip: "hob down " + n.Run + " stops it; hob rm --forget " + n.Run + " lets it run on without hob"}
 	case d.Tended, d.State.Lives():
 		return &Problem{Msg: n.String() + " is " + string(d.State), Tip: "hob down " + n.Run}
 	case d.State == Survivors:

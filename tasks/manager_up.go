@@ -131,6 +131,9 @@ func (u *upRun) plan(ctx context.Context) error {
 	}
 	have, began := u.lookAll()
 	d, err := decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have, u.starting())
+	if err != nil && adoptedIn(Selection{Run: u.dir, Tasks: slices.Collect(maps.Keys(have))}) != "" {
+		return usage("hob down "+u.dir.Name+" stops it; or another name with --name", "run %q is up, and was adopted", u.dir.Name)
+	}
 	if err != nil {
 		return err
 	}

@@ -94,13 +94,13 @@ func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected b
 		if seen.Task != nil && hasEnded(seen) {
 			return endingOf(n, seen), nil
 		}
-		if end == nil && seen.Keeper != nil {
-			end = m.endOf(ctx, seen.Keeper.Keeper.PID)
+		if end == nil {
+			end = m.endOfTask(ctx, seen)
 		}
 		select {
 		case <-wake:
 		case <-end:
-			end = make(chan struct{}) // it ends once
+			end = nil // whoever is left is waited for next
 		case <-ctx.Done():
 			return Ending{Name: n}, context.Cause(ctx)
 		}

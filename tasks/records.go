@@ -101,6 +101,20 @@ type Task struct {
 	UpdatedAt time.Time  `json:"updated_at"`
 
 	AfterStop *time.Time `json:"after_stop,omitempty"` // when the hook was begun: it runs once
+
+	// Adopted says where a task comes from that hob did not start.
+	Adopted *Adoption `json:"adopted,omitempty"`
+}
+
+// Adoption is how a server that a person had started by hand came under hob's
+// care. It has no keeper, and its pane and tmux server are only read: they stand
+// here, apart from what hob closes and ends.
+type Adoption struct {
+	Command identity.Ref `json:"command"` // what a person asked for by its pane
+	First   identity.Ref `json:"first"`   // the first process of the pane: a shell that stays, or the command itself
+	Pane    Pane         `json:"pane"`
+	Tmux    TmuxServer   `json:"tmux"`
+	At      time.Time    `json:"at"`
 }
 
 // Spec is spec.json: what the keeper starts. It may hold secrets (0600); its

@@ -34,6 +34,9 @@ func (s Seen) started() time.Time {
 // its keeper and its command: then only the capture says whether something of it
 // lives.
 func (s Seen) orphaned() bool {
+	if s.adopted() != nil {
+		return s.Task.State == Up && (s.Command.Verdict == identity.Gone || s.Command.Verdict == identity.Foreign) && !rebooted(s)
+	}
 	if s.Keeper == nil || s.Task.State != Starting && s.Task.State != Up {
 		return false
 	}
@@ -41,6 +44,14 @@ func (s Seen) orphaned() bool {
 		return f.Verdict != identity.Owned && f.Verdict != identity.Unverifiable
 	}
 	return dead(s.KeeperV) && dead(s.Command) && !s.Keeper.Empty && !rebooted(s)
+}
+
+// adopted is how the task came under hob's care, nil for one that hob started.
+func (s Seen) adopted() *Adoption {
+	if s.Task == nil {
+		return nil
+	}
+	return s.Task.Adopted
 }
 
 // Left counts, by their verdict now, the captured members whose end nobody has
@@ -155,6 +166,8 @@ func deriveUp(s Seen) Derived {
 	keeper := s.KeeperV.Verdict == identity.Owned
 	command := s.Command.Verdict == identity.Owned
 	switch {
+	case s.adopted() != nil:
+		return deriveAdopted(s)
 	case keeper && command:
 		return alive(s.Task.Kind, *s.Keeper)
 	case keeper && s.Exit != nil && s.Exit.RestartAt != nil:
@@ -191,10 +204,31 @@ func ended(s Seen) Derived {
 	return Derived{State: Lost, Note: "keeper and command are gone, and nobody wrote how"}
 }
 
-// rebooted reports whether the keeper is gone because its boot is over (row 3
-// of the verdict table): then nothing of the task can live.
+// deriveAdopted is for a task that hob did not start. Nobody waits for its
+// command, so nobody can say how that ended.
+func deriveAdopted(s Seen) Derived {
+	switch {
+	case s.Command.Verdict == identity.Owned:
+		return Derived{State: Up}
+	case rebooted(s):
+		return Derived{State: Lost, Note: "the host was restarted"}
+	case s.Left.Owned > 0:
+		return Derived{State: Survivors, Note: fmt.Sprintf("its command is gone, and %d of its processes live", s.Left.Owned)}
+	case s.Left.Unknown > 0:
+		return Derived{State: Unverified, Note: fmt.Sprintf("its command is gone, and %d of its processes cannot be told", s.Left.Unknown)}
+	}
+	return Derived{State: Lost, Note: "it has ended, and nobody saw how: it was adopted, and has no keeper"}
+}
+
+// rebooted reports whether the keeper (of an adopted task the command) is gone
+// because its boot is over (row 3 of the verdict table): then nothing of the task
+// can live.
 func rebooted(s Seen) bool {
-	return s.KeeperV.Verdict == identity.Gone && s.KeeperV.Row == "3"
+	f := s.KeeperV
+	if s.adopted() != nil {
+		f = s.Command
+	}
+	return f.Verdict == identity.Gone && f.Row == "3"
 }
 
 func alive(kind sweep.Kind, k Keeper) Derived {

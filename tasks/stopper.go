@@ -45,6 +45,10 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	if k := s.seen.Keeper; k != nil {
 		t.Keeper, t.Command = &k.Keeper, k.Command
 	}
+	a := s.seen.adopted()
+	if a != nil {
+		t.Command = &a.Command
+	}
 	self, err := s.self() // a caller that cannot name itself could not be spared
 	if err != nil {
 		return t, prev, err
@@ -52,6 +56,9 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	t.Spared = []identity.Ref{*self}
 	if s.server != nil {
 		t.Spared = append(t.Spared, *s.server)
+	}
+	if a != nil {
+		t.Spared = append(t.Spared, a.spared()...)
 	}
 	return t, prev, nil
 }
@@ -72,8 +79,11 @@ func (s *stopper) Note(format string, args ...any) {
 
 // ClosePane kills the task's recorded pane, if it is still that pane: the
 // server's Ref is verified, and the server itself compares pane and pid. tmux
-// ends the session with its last pane.
+// ends the session with its last pane. An adopted task's pane is not ours to close.
 func (s *stopper) ClosePane(ctx context.Context) error {
+	if s.seen.adopted() != nil {
+		return nil
+	}
 	pane, server, err := s.pane(ctx)
 	if err != nil || pane == nil {
 		return err

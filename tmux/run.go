@@ -23,7 +23,7 @@ var clients = make(chan struct{}, 8)
 // what it printed. A failure is an *Error; what was printed before it is
 // returned as well, since the earlier commands of a sequence have taken effect.
 func (s *Server) run(ctx context.Context, dir string, args ...string) (string, error) {
-	if err := checkSocket(s.Socket); err != nil {
+	if err := s.mayRun(args); err != nil {
 		return "", err
 	}
 	select {

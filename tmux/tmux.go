@@ -75,6 +75,8 @@ func (e *Error) verb() string {
 type Server struct {
 	Socket string
 	Bin    string // path of the tmux program
+
+	guest bool // somebody else's: it is only read
 }
 
 // New checks the tmux program (present, ≥ MinVersion) and the socket path
