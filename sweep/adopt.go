@@ -55,6 +55,7 @@ func (tr *tree) adopt(ref, first identity.Ref) error {
 		return err
 	}
 	n := tr.take(pin, row, nil, []Evidence{Taken})
+	n.Parent, n.SID, n.PGID = row.PPID, row.SID, row.PGID // the command was known by its Ref alone
 	if sp := tr.spareOf(n); sp.why != "" {
 		return fmt.Errorf("%w: process %d is left alone whoever asks: %s", ErrRefused, ref.PID, sp.why)
 	}

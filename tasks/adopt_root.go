@@ -37,7 +37,8 @@ func chooseRoot(procs []identity.Process, first int) (chosen, error) {
 	case p.TPGID < 1:
 		return chosen{}, unverified("", "this system does not say which job of its terminal is in the foreground")
 	}
-	return chosen{Shell: true}, v.idle(v.background(p))
+	jobs := v.background(p)
+	return chosen{Shell: true, Background: jobs}, v.idle(jobs)
 }
 
 // paneView is the process table as one pane needs it.

@@ -24,6 +24,7 @@ type adoption struct {
 	capture sweep.Capture
 	port    int
 	notes   []string
+	blind   []string // tasks whose records cannot be read: it may be theirs
 }
 
 // What an adopted server gets when it is asked to end. Nobody wrote a recipe.
@@ -63,6 +64,9 @@ func (a *adoption) prepare(ctx context.Context) error {
 	}
 	a.capture.Notes = append(a.capture.Notes, limits)
 	a.notes = slices.Clone(a.capture.Notes)
+	if len(a.blind) > 0 {
+		a.notes = append(a.notes, "it may be of "+strings.Join(a.blind, ", ")+" already, whose records cannot be read")
+	}
 	return a.findPort(ctx)
 }
 
@@ -76,13 +80,20 @@ func kindOfSweep(err error) error {
 	return nil
 }
 
-// notYet refuses what a task of hob has already.
+// notYet refuses what a task of hob has already. The capture of an adoption that
+// was cut before it had made a task claims nothing.
 func (a *adoption) notYet() error {
 	pid := a.found.roots[0].PID
-	if o, ok := a.owners([]int{pid})[pid]; ok {
-		return usage("hob ps "+o.task.Run, "process %d in pane %s is of %s already", pid, a.found.pane.ID, o.task)
+	owners, blind := a.owners([]int{pid})
+	o, ok := owners[pid]
+	if !ok {
+		a.blind = blind
+		return nil
 	}
-	return nil
+	if _, err := a.Store.Run(o.task.Run).Task(o.task.Task).ReadTask(); errors.Is(err, ErrNoRecord) {
+		return nil
+	}
+	return usage("hob ps "+o.task.Run, "process %d in pane %s is of %s already", pid, a.found.pane.ID, o.task)
 }
 
 // called is the name of the task: as was said, else after the tmux session and

@@ -18,6 +18,7 @@ func TestDerive(t *testing.T) {
 	zero, seven, when := 0, 7, time.Now()
 	claim := func(s State) *Task { return &Task{State: s, Kind: sweep.Server} }
 	job := func(s State) *Task { return &Task{State: s, Kind: sweep.Job} }
+	adopted := func(s State) *Task { return &Task{State: s, Kind: sweep.Server, Adopted: &Adoption{}} }
 	ok, bad, killed := &Exit{Code: &zero}, &Exit{Code: &seven}, &Exit{Signal: "KILL"}
 	done := &Keeper{Empty: true}
 
@@ -64,6 +65,17 @@ func TestDerive(t *testing.T) {
 		{"could not be started", Seen{Task: claim(Starting), Exit: &Exit{Error: "no such file"}}, Failed, "no such file"},
 		{"ended, the keeper still ends the rest", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: owned, Command: gone}, Failed, "ended by KILL; its keeper sees to what it left behind"},
 		{"ended, and the keeper died before it had looked", Seen{Task: claim(Up), Keeper: &Keeper{}, Exit: killed, KeeperV: gone, Command: gone}, Unverified, "it ended, and its keeper died before it could look at what was left"},
+
+		{"adopted", Seen{Task: adopted(Up), Command: owned}, Up, ""},
+		{"adopted, ended", Seen{Task: adopted(Up), Command: gone}, Lost, "it has ended, and nobody saw how: it was adopted, and has no keeper"},
+		{"adopted, its number is a stranger's", Seen{Task: adopted(Up), Command: foreign}, Lost, "it has ended, and nobody saw how: it was adopted, and has no keeper"},
+		{"adopted, a worker is left", Seen{Task: adopted(Up), Command: gone, Left: Left{Owned: 1}}, Survivors, "its command is gone, and 1 of its processes live"},
+		{"adopted, a worker cannot be told", Seen{Task: adopted(Up), Command: gone, Left: Left{Unknown: 1}}, Unverified, "its command is gone, and 1 of its processes cannot be told"},
+		{"adopted, cannot be told", Seen{Task: adopted(Up), Command: blind}, Unverified, "our boot id cannot be read"},
+		{"adopted, after a reboot", Seen{Task: adopted(Up), Command: reboot}, Lost, "the host was restarted"},
+		{"adopted, being stopped", Seen{Task: adopted(Stopping), Command: owned}, Stopping, ""},
+		{"adopted, its stop was cut", Seen{Task: adopted(Stopping), Command: gone}, Unverified, "its stop was cut"},
+		{"adopted, stopped, and it lives", Seen{Task: adopted(Stopped), Command: owned}, Survivors, "the record says stopped, and the command lives"},
 
 		{"starting", Seen{Task: claim(Starting), Busy: true}, Starting, ""},
 		{"a cut start", Seen{Task: claim(Starting)}, Lost, "its start was cut before the keeper ran"},

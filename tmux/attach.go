@@ -25,23 +25,24 @@ func (s *Server) AttachArgs(pane Pane, insideTMUX string) (argv []string, unset 
 
 // inside reports whether $TMUX ("socket,pid,session") names this very server.
 func (s *Server) inside(pane Pane, tmux string) bool {
-	head, _, ok := cutLast(tmux, ",")
+	head, _, ok := cutLast(tmux)
 	if !ok {
 		return false
 	}
-	socket, pid, ok := cutLast(head, ",")
+	socket, pid, ok := cutLast(head)
 	if !ok || resolved(socket) != resolved(s.Socket) {
 		return false
 	}
 	return pane.ServerPID == 0 || pid == strconv.Itoa(pane.ServerPID)
 }
 
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
+// cutLast parts a text at its last comma.
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, ",")
 	if i < 0 {
 		return s, "", false
 	}
-	return s[:i], s[i+len(sep):], true
+	return s[:i], s[i+1:], true
 }
 
 func resolved(path string) string {

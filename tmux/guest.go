@@ -58,8 +58,8 @@ func (s *Server) mayRun(args []string) error {
 // UserSocket is where the tmux server is that a person means who says nothing: the
 // one whose pane the caller is in ($TMUX), else the default one, as tmux finds it.
 func UserSocket(getenv func(string) string) string {
-	if head, _, ok := cutLast(getenv("TMUX"), ","); ok {
-		if path, _, ok := cutLast(head, ","); ok && filepath.IsAbs(path) {
+	if head, _, ok := cutLast(getenv("TMUX")); ok {
+		if path, _, ok := cutLast(head); ok && filepath.IsAbs(path) {
 			return path
 		}
 	}

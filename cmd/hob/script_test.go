@@ -70,6 +70,8 @@ func TestScripts(t *testing.T) {
 			"start":    startOf,
 
 			"killserver": killServer,
+			"attachedto": attachedTo,
+			"pidof1":     firstPID,
 		},
 	})
 }
@@ -399,6 +401,24 @@ func attached(ts *testscript.TestScript, _ bool, args []string) {
 		out, err := exec.Command("tmux", "-S", socketOf(ts), "list-clients", "-F", "#{session_name} #{window_name}").CombinedOutput()
 		return strings.TrimSpace(string(out)) == strings.Join(args, " "), fmt.Sprint(string(out), err)
 	})
+}
+
+// attachedto SOCKET SESSION WINDOW is attached for a tmux server of a person's.
+func attachedTo(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "a client in "+strings.Join(args[1:], ":"), func() (bool, string) {
+		out, err := exec.Command("tmux", "-S", args[0], "list-clients", "-F", "#{session_name} #{window_name}").CombinedOutput()
+		return strings.TrimSpace(string(out)) == strings.Join(args[1:], " "), fmt.Sprint(string(out), err)
+	})
+}
+
+// pidof1 VAR sets VAR to the pid of the first task that `hob ps --json` has just shown.
+func firstPID(ts *testscript.TestScript, _ bool, args []string) {
+	var list []tasks.Status
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	if len(list) == 0 || list[0].PID == nil {
+		ts.Fatalf("no task has a pid")
+	}
+	ts.Setenv(args[0], strconv.Itoa(*list[0].PID))
 }
 
 // cursor SESSION TASK waits until a terminal shows the session, with the cursor in

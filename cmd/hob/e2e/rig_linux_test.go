@@ -91,6 +91,8 @@ type kitchen struct {
 	strange map[int]bool  // pids of the strangers
 	looks   map[proc]bool // look-alikes that a report has named by the marker
 	loose   bool          // what is only named may be left
+
+	truth map[string]identity.Handle // of processes that a person has started
 }
 
 // open makes a kitchen. What is left of it at the end of the test is a failure,
@@ -106,7 +108,7 @@ func open(t *testing.T) *kitchen {
 		t.Fatal(err)
 	}
 	k := &kitchen{t: t, dir: dir, bin: hobs.plain, host: host, pins: map[string]identity.Handle{},
-		strange: map[int]bool{}, looks: map[proc]bool{}}
+		strange: map[int]bool{}, looks: map[proc]bool{}, truth: map[string]identity.Handle{}}
 	t.Cleanup(k.close)
 	k.check(os.Chmod(dir, 0o755))
 	k.check(os.Mkdir(k.d(), 0o777))
