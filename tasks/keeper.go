@@ -39,6 +39,8 @@ type keeper struct {
 	tmux    *identity.Ref // hob's tmux server, nil without one
 	reaper  *child.Reaper
 	signals *signals
+	limits  child.Limits // of commands, beyond what they inherit from us
+	nofile  uint64       // the soft limit of open files, which Go has raised in us; 0: as ours
 	inbox   chan func()
 	term    *terminal
 
@@ -146,6 +148,7 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	}
 	defer me.Close()
 	k.self = me.Ref()
+	k.limits, k.nofile = spec.Limits.Beyond(child.OwnLimits())
 	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
 	k.tmux = paneServer(h, os.Getenv("TMUX"), os.Getppid())
 	return k, nil

@@ -57,7 +57,8 @@ func (k *keeper) launch(path string, env []string) error {
 		return &startError{126, fmt.Errorf("not started, since its records cannot be written: %w", err)}
 	}
 	tty := k.term.slave.Fd()
-	c := child.Command{Path: path, Args: k.spec.Args, Env: env, Dir: k.spec.Dir, Files: []uintptr{tty, tty, tty}, Terminal: true}
+	c := k.command(path, k.spec.Args, env, k.spec.Dir, tty, tty, tty)
+	c.Terminal = true
 	cut.Point("keeper", "fork")
 	pid, err := k.reaper.Start(c, k.born)
 	if pid == 0 {
@@ -68,6 +69,26 @@ func (k *keeper) launch(path string, env []string) error {
 	}
 	return nil
 }
+
+// command is a command with the limits of whoever asked for the task. Where they
+// differ from ours a hob of its own takes them, and becomes the command.
+func (k *keeper) command(path string, argv, env []string, dir string, files ...uintptr) child.Command {
+	c := child.Command{Path: path, Args: argv, Env: env, Dir: dir, Files: files, NoFile: k.nofile}
+	if len(k.limits) == 0 {
+		return c
+	}
+	self := thisProgram
+	if _, err := os.Stat(self); err != nil {
+		if self, err = os.Executable(); err != nil {
+			return c
+		}
+	}
+	c.Path, c.Args = self, k.limits.Through("hob", path, argv)
+	return c
+}
+
+// thisProgram is ours on Linux, also when its file has been replaced.
+const thisProgram = "/proc/self/exe"
 
 // born writes down a command that has just been forked. The reaper waits meanwhile.
 func (k *keeper) born(pid, pidfd int) error {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"hob/identity/child"
 )
 
 // roles are what the test binary can be run as instead of the tests, so that
@@ -16,6 +18,9 @@ var roles = map[string]func(args []string) int{}
 const roleEnv = "HOB_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == child.WithVerb { // as hob is, by a keeper
+		os.Exit(child.With(os.Args[2:]))
+	}
 	if role := os.Getenv(roleEnv); role != "" {
 		os.Unsetenv(roleEnv)
 		f := roles[role]

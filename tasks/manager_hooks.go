@@ -52,6 +52,9 @@ func (s *stopper) runHook(ctx context.Context, spec Spec, state State) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.AfterStop.Args, env, spec.Dir, log, log
+	if len(spec.Limits) > 0 {
+		cmd.Path, cmd.Args = s.Self, spec.Limits.Through("hob", path, spec.AfterStop.Args)
+	}
 	cmd.WaitDelay = time.Second // what it leaves running must not hold us
 	err = cmd.Run()
 	var ended *exec.ExitError

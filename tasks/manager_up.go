@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/child"
 	"hob/recipes"
 	"hob/sweep"
 	"hob/tmux"
@@ -45,6 +46,7 @@ type upRun struct {
 	tmux   *tmux.Server
 	panes  *paneMaker
 	watch  *watcher
+	limits func() child.Limits // the caller's, looked up once
 }
 
 // upTask is one task of it.
@@ -96,7 +98,7 @@ func (u *upRun) bringAll(ctx context.Context) []Outcome {
 // starts. The server's lock is held meanwhile, so that two ups cannot both find
 // a port free or both make the run.
 func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions) (*upRun, error) {
-	u := &upRun{Manager: m, recipe: r, o: o}
+	u := &upRun{Manager: m, recipe: r, o: o, limits: sync.OnceValue(func() child.Limits { return child.CallerLimits(ctx) })}
 	name := r.Name
 	if o.Name != "" {
 		name = o.Name
@@ -116,6 +118,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if err := u.preflight(ctx); err != nil || o.DryRun {
 		return u, err
 	}
+	go u.limits() // beside what else is to be done
 	return u, u.open(ctx)
 }
 

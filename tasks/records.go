@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/child"
 	"hob/sweep"
 )
 
@@ -137,6 +138,7 @@ type Spec struct {
 	Log      LogPolicy        `json:"log"`
 	Lifetime Lifetime         `json:"lifetime"`
 	Owner    *identity.Ref    `json:"owner"`
+	Limits   child.Limits     `json:"limits,omitempty"` // the caller's umask and resource limits
 
 	Before     *Hook `json:"before,omitempty"`      // must end with 0 before each start of the command
 	AfterReady *Hook `json:"after_ready,omitempty"` // once it answers

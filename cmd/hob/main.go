@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"hob/identity"
+	"hob/identity/child"
 	"hob/recipes/pilot"
 	"hob/tasks"
 )
@@ -27,6 +28,9 @@ func run(args []string) int {
 	}
 	if len(args) > 0 && args[0] == "pilot" {
 		return pilot.Run(args[1:])
+	}
+	if len(args) > 0 && args[0] == child.WithVerb {
+		return child.With(args[1:])
 	}
 	// A verb is over before garbage is worth collecting; one that goes on is bounded.
 	debug.SetGCPercent(-1)

@@ -27,6 +27,8 @@ type Command struct {
 	// Terminal: descriptor 0 becomes the controlling terminal of a new session.
 	// Without it the command only leads a new process group.
 	Terminal bool
+	// NoFile is the soft limit of open files; 0 leaves it.
+	NoFile uint64
 }
 
 // Exit is how a child ended.

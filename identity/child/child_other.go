@@ -2,7 +2,11 @@
 
 package child
 
-import "hob/identity"
+import (
+	"context"
+
+	"hob/identity"
+)
 
 // Subreap errors with identity.ErrUnsupported.
 func Subreap() error { return identity.ErrUnsupported }
@@ -14,6 +18,17 @@ func waitExit() {}
 func reapAll() ([]Exit, error) { return nil, ErrNoChildren }
 
 func closePidfd(int) {}
+
+const infinity = ^uint64(0)
+
+// OwnLimits are not known here.
+func OwnLimits() Limits { return nil }
+
+// CallerLimits are not known here.
+func CallerLimits(context.Context) Limits { return nil }
+
+// With cannot take limits here.
+func With([]string) int { return 2 }
 
 // KeepToMyself does nothing here.
 func KeepToMyself() {}

@@ -35,13 +35,16 @@ func closePidfd(fd int) {
 	}
 }
 
-func fork(c Command, sys *syscall.SysProcAttr) (int, error) {
+func fork(c Command, sys *syscall.SysProcAttr) (pid int, err error) {
 	if c.Terminal {
 		sys.Setsid, sys.Setctty, sys.Ctty = true, true, 0
 	} else {
 		sys.Setpgid = true
 	}
-	return syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: c.Files, Sys: sys})
+	withFiles(c.NoFile, func() {
+		pid, err = syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: c.Files, Sys: sys})
+	})
+	return pid, err
 }
 
 // closeOnExec marks what a program is likely to have open.

@@ -1,0 +1,134 @@
+//go:build unix && !solaris && !aix
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const infinity = uint64(unix.RLIM_INFINITY)
+
+// OwnLimits are those of this process. It is to be called while nothing else of it
+// makes files: the umask cannot be read without being set.
+func OwnLimits() Limits {
+	l := Limits{}
+	for name, which := range resources {
+		var lim unix.Rlimit
+		if unix.Getrlimit(which, &lim) == nil {
+			l[name] = amountText(uint64(lim.Cur)) + ":" + amountText(uint64(lim.Max))
+		}
+	}
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	l[umaskName] = fmt.Sprintf("%04o", mask)
+	return l
+}
+
+// CallerLimits are those that this process was given. Go has raised its soft limit
+// of open files meanwhile, and gives it back to what it starts: so a shell is
+// asked, for the umask as well. What it does not say is not there.
+func CallerLimits(ctx context.Context) Limits {
+	l := OwnLimits()
+	delete(l, umaskName)
+	files := l[nofileName]
+	delete(l, nofileName)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "umask; ulimit -Sn")
+	cmd.Env, cmd.WaitDelay = []string{}, time.Second
+	out, err := cmd.Output()
+	said := strings.Fields(string(out))
+	if err != nil || len(said) != 2 {
+		return l
+	}
+	if mask, err := strconv.ParseUint(said[0], 8, 32); err == nil {
+		l[umaskName] = fmt.Sprintf("%04o", mask)
+	}
+	_, hard, err := bounds(files)
+	if soft, e := amount(said[1]); err == nil && e == nil {
+		l[nofileName] = amountText(soft) + ":" + amountText(hard)
+	}
+	return l
+}
+
+// With is a program of ours that takes limits and becomes a command: LIMITS PATH
+// ARGV0 ARG… It returns only when it cannot, with the exit code. A limit that may
+// not be raised again is taken as far as it goes, and that is said.
+func With(args []string) int {
+	if len(args) < 3 {
+		fmt.Fprintln(os.Stderr, "hob: with: LIMITS PATH ARGV0 …")
+		return 2
+	}
+	for name, want := range limitsOf(args[0]) {
+		if err := take(name, want); err != nil {
+			fmt.Fprintf(os.Stderr, "hob: limit %s: %v\r\n", name, err)
+		}
+	}
+	err := unix.Exec(args[1], args[2:], os.Environ())
+	fmt.Fprintf(os.Stderr, "hob: %s cannot be executed: %v\r\n", args[1], err)
+	return 126
+}
+
+func take(name, want string) error {
+	if name == umaskName {
+		mask, err := strconv.ParseUint(want, 8, 32)
+		if err == nil {
+			unix.Umask(int(mask & 0o777))
+		}
+		return err
+	}
+	which, known := resources[name]
+	soft, hard, err := bounds(want)
+	if !known || err != nil {
+		return err
+	}
+	err = setLimit(which, soft, hard)
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(which, &lim); err != nil {
+		return err
+	}
+	asked := soft
+	soft, hard = settle(soft, hard, uint64(lim.Max))
+	if err := setLimit(which, soft, hard); err != nil || soft == asked {
+		return err
+	}
+	return fmt.Errorf("%s, not %s: the tmux server was started with no more", amountText(soft), amountText(asked))
+}
+
+func setLimit(which int, soft, hard uint64) error {
+	var lim unix.Rlimit
+	put(&lim.Cur, soft)
+	put(&lim.Max, hard)
+	return unix.Setrlimit(which, &lim)
+}
+
+// put sets a field that some systems count with a sign.
+func put[T int64 | uint64](field *T, n uint64) { *field = T(n) }
+
+// withFiles calls f while the soft limit of open files is another, which what f
+// starts inherits. It is low only meanwhile: to look at a large tree takes as many.
+func withFiles(soft uint64, f func()) {
+	var lim unix.Rlimit
+	if soft == 0 || unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) != nil {
+		f()
+		return
+	}
+	low := lim
+	put(&low.Cur, soft)
+	if unix.Setrlimit(unix.RLIMIT_NOFILE, &low) == nil {
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &lim) }()
+	}
+	f()
+}
