@@ -200,7 +200,7 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 		Log:      LogPolicy{MaxBytes: DefaultLogBytes, Keep: DefaultLogKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
 		Before: hookOf(before), AfterReady: hookOf(afterReady), AfterStop: hookOf(afterStop),
-		Limits: u.limits(),
+		Limits: u.callerLimits(),
 	}, nil
 }
 

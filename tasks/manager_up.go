@@ -46,7 +46,9 @@ type upRun struct {
 	tmux   *tmux.Server
 	panes  *paneMaker
 	watch  *watcher
-	limits func() child.Limits // the caller's, looked up once
+
+	limits     child.Limits // the caller's
+	limitsOnce sync.Once
 }
 
 // upTask is one task of it.
@@ -98,7 +100,7 @@ func (u *upRun) bringAll(ctx context.Context) []Outcome {
 // starts. The server's lock is held meanwhile, so that two ups cannot both find
 // a port free or both make the run.
 func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions) (*upRun, error) {
-	u := &upRun{Manager: m, recipe: r, o: o, limits: sync.OnceValue(func() child.Limits { return child.CallerLimits(ctx) })}
+	u := &upRun{Manager: m, recipe: r, o: o}
 	name := r.Name
 	if o.Name != "" {
 		name = o.Name
@@ -118,8 +120,14 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if err := u.preflight(ctx); err != nil || o.DryRun {
 		return u, err
 	}
-	go u.limits() // beside what else is to be done
+	go u.callerLimits() // beside what else is to be done
 	return u, u.open(ctx)
+}
+
+// callerLimits are those of whoever called hob, looked up once.
+func (u *upRun) callerLimits() child.Limits {
+	u.limitsOnce.Do(func() { u.limits = child.CallerLimits(context.Background()) })
+	return u.limits
 }
 
 // plan finds out what of the recipe is to be started.
