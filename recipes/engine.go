@@ -45,6 +45,11 @@ var engineRule = &rule{
 			{"none", anyText, "their value for no GPU", ""},
 		}}, "how GPUs are chosen", ""},
 		{"cache", &rule{says: "huggingface", forms: text, words: []string{"huggingface"}}, "where models that are named USER/REPO are kept", ""},
+		{"api_key", &rule{says: "a mapping, like {env: [VLLM_API_KEY], flags: [--api-key]}", forms: mapping, keys: []key{
+			{"env", words_, "the variables that it takes its key from", ""},
+			{"flags", words_, "the flags that it takes its key from, which go before", ""},
+		}}, "where the key that it asks for comes from, so that readiness can use it", ""},
+		{"says", &rule{says: "a list of lines", forms: sequence, item: anyText}, "what it logs when it serves; the rehearsal says so too", ""},
 		{"drain", anyText, "how it finishes what it is at", ""},
 		{"progress", &rule{says: "a list of regular expressions", forms: sequence, item: expr}, "log lines that show loading go on", ""},
 		{"diagnose", diagnoseRule, "log lines that mean something", ""},

@@ -31,7 +31,7 @@ func TestEnginesAreWhole(t *testing.T) {
 }
 
 // sourced are the facts that are only true of an engine because somebody says so.
-var sourced = []string{"command", "model_flag", "port", "env", "ready", "stop", "gpus", "cache", "drain", "progress", "tree"}
+var sourced = []string{"command", "model_flag", "port", "env", "ready", "stop", "gpus", "cache", "drain", "progress", "tree", "api_key", "says"}
 
 func checkFacts(t *testing.T, e *engine) {
 	for _, fact := range sourced {

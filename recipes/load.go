@@ -101,7 +101,7 @@ func (l *loader) recipe(root *node) *Recipe {
 	}
 	l.ports()
 	r.Layout = l.layout(root.get("layout"))
-	r.Tasks = l.sorted()
+	r.Tasks, r.Notes = l.sorted(), l.notes
 	return r
 }
 

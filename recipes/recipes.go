@@ -18,6 +18,7 @@ type Recipe struct {
 	Dir    string   `json:"dir"`
 	Tasks  []Task   `json:"tasks"` // in start order: dependencies first, then as written
 	Layout []Window `json:"layout"`
+	Notes  []string `json:"notes,omitempty"` // what a person should know and is no error
 }
 
 // Task is one server, job or shell.
@@ -83,7 +84,10 @@ type Ready struct {
 	Log        string        `json:"log,omitempty"`
 	Exec       []string      `json:"exec,omitempty"`
 	Completion bool          `json:"completion,omitempty"`
-	Listener   string        `json:"listener,omitempty"` // "", any
+	APIKey     string        `json:"-"`                   // never printed
+	KeyEnv     []string      `json:"key_env,omitempty"`   // variables that the engine takes its key from
+	KeyFlags   []string      `json:"key_flags,omitempty"` // flags that it takes it from
+	Listener   string        `json:"listener,omitempty"`  // "", any
 	Timeout    time.Duration `json:"timeout"`
 	Interval   time.Duration `json:"interval"`
 }

@@ -95,7 +95,7 @@ func (s *source) hide(doc *yaml.Node) {
 			below := v.below
 			if v.node.Kind == yaml.MappingNode && i%2 == 1 {
 				name := v.node.Content[i-1].Value
-				below = below || name == "env" || taskWords[name] == "env"
+				below = below || name == "env" || taskWords[name] == "env" || name == "api_key"
 			}
 			walk(visit{child, below})
 		}

@@ -59,11 +59,14 @@ var readyRule = &rule{
 		{"log", expr, "a line of the log matches this regular expression", ""},
 		{"exec", words_, "this command ends with 0", ""},
 		{"completion", yesNo, "the model completes a prompt", ""},
+		{"api_key", apiKeyRule, "what http and completion send as the bearer of their Authorization; write ${NAME}, never the key itself", "what the engine is given by its own variable or flag"},
 		{"listener", &rule{says: "own or any", forms: text, words: []string{"own", "any"}}, "whose the listening socket may be: any is for servers behind another daemon", "own"},
 		{"timeout", duration, "how long it may take; extended while the log, memory or disk reads move", "5m"},
 		{"interval", duration, "between two looks", "250ms"},
 	},
 }
+
+var apiKeyRule = &rule{says: "text, like ${API_KEY}", forms: scalars, check: notEmpty, secret: true}
 
 var jsonRule = &rule{
 	says: "a path like status, or a mapping like {status: ok}", forms: text | mapping, check: notEmpty, each: word,

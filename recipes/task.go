@@ -305,10 +305,10 @@ func (l *loader) ready(d *draft) *Ready {
 		Exec: n.get("exec").words(), Completion: n.get("completion").isTrue(), Listener: n.get("listener").str(),
 		Timeout: n.get("timeout").duration(readyTimeout), Interval: n.get("interval").duration(readyInterval),
 	}
-	if !l.rehearsed(d) || d.node.has("rehearse") { // the pilot answers in words of its own
-		r.expect(n)
-	}
+	r.key(n, d.engine)
+	r.expect(n)
 	l.withoutHTTP(d, r)
+	l.rehearsable(d, r)
 	if r.Listener == "own" {
 		r.Listener = ""
 	}
@@ -319,6 +319,15 @@ func (l *loader) ready(d *draft) *Ready {
 		return nil
 	}
 	return r
+}
+
+// key is what the server may ask for before it answers.
+func (r *Ready) key(n *node, e *engine) {
+	r.APIKey = n.get("api_key").str()
+	if e != nil {
+		from := e.tree.get("api_key")
+		r.KeyEnv, r.KeyFlags = from.get("env").words(), from.get("flags").words()
+	}
 }
 
 // expect is what the answer to http must be.

@@ -18,6 +18,7 @@ type loader struct {
 	names    []string // of all tasks, before they are checked
 	order    []*draft // as written
 	engines  engines
+	notes    []string
 	spent    int // bytes that variables have grown to
 }
 

@@ -148,6 +148,7 @@
 //	ready.exec         command that must succeed
 //	ready.completion   a real completion of one token
 //	ready.model        model to ask for it
+//	ready.api_key      the key to ask with: a secret
 //	ready.listener     "any" when the listener need not be the task's own
 //	ready.timeout      how long it may take
 //	ready.interval     how long between two attempts

@@ -83,6 +83,7 @@ func checkOf(s Spec, env []string, run probe.Runner) (*probe.Check, error) {
 		return c, nil
 	}
 	c.HTTP, c.TCP, c.Exec, c.Completion, c.Model = s.Ready.HTTP, s.Ready.TCP, s.Ready.Exec, s.Ready.Completion, s.Ready.Model
+	c.Key = s.Ready.APIKey
 	c.AnyOwner = s.Ready.Listener == "any"
 	c.Run = run
 	var err error

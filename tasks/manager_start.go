@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -196,7 +197,7 @@ func (u *upRun) spec(t *upTask, nonce string) (Spec, error) {
 	return Spec{
 		Schema: Schema, Run: u.dir.Name, Task: t.Name, RunID: u.run.ID, Nonce: nonce,
 		Kind: sweep.Kind(t.Kind), Engine: t.Engine, Args: argv, Dir: t.Dir, Env: u.environment(t), Port: t.port,
-		Ready: readinessOf(t.Task, u.late(t)), Stop: stop, Restart: Restart(t.Restart),
+		Ready: u.readiness(t, argv), Stop: stop, Restart: Restart(t.Restart),
 		Log:      LogPolicy{MaxBytes: DefaultLogBytes, Keep: DefaultLogKeep},
 		Lifetime: u.run.Lifetime, Owner: u.run.Owner,
 		Before: hookOf(before), AfterReady: hookOf(afterReady), AfterStop: hookOf(afterStop),
@@ -209,6 +210,47 @@ func hookOf(h *recipes.Hook) *Hook {
 		return nil
 	}
 	return &Hook{Args: h.Command, Timeout: h.Timeout}
+}
+
+// readiness is how the task shows that it answers, with the key that it asks for.
+func (u *upRun) readiness(t *upTask, argv []string) *Readiness {
+	r := readinessOf(t.Task, u.late(t))
+	if r != nil {
+		r.APIKey, _ = apiKey(t.Ready, argv, u.environment(t))
+	}
+	return r
+}
+
+// apiKey is the key that a task's server asks for, and where it comes from: what
+// the recipe says for readiness, else the engine's own flag, else its variable. Of
+// several that a server takes it is the first.
+func apiKey(r *recipes.Ready, argv, env []string) (key, from string) {
+	if r == nil || r.HTTP == "" && !r.Completion {
+		return "", ""
+	}
+	if r.APIKey != "" {
+		return r.APIKey, "ready.api_key"
+	}
+	for i, arg := range argv {
+		name, value, joined := strings.Cut(arg, "=")
+		if slices.Contains(r.KeyFlags, name) && !joined && i+1 < len(argv) {
+			value = argv[i+1]
+		}
+		if slices.Contains(r.KeyFlags, name) && value != "" {
+			return firstKey(value), name
+		}
+	}
+	for _, name := range r.KeyEnv {
+		if value := lookup(env, name); value != "" {
+			return firstKey(value), name
+		}
+	}
+	return "", ""
+}
+
+func firstKey(keys string) string {
+	key, _, _ := strings.Cut(keys, ",")
+	return strings.TrimSpace(key)
 }
 
 func readinessOf(t recipes.Task, late recipes.Late) *Readiness {
@@ -265,6 +307,9 @@ func digest(r *recipes.Recipe) string {
 	_ = enc.Encode(r)
 	for _, t := range r.Tasks {
 		_ = enc.Encode(t.Env)
+		if t.Ready != nil {
+			_ = enc.Encode(t.Ready.APIKey)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

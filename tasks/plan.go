@@ -61,7 +61,7 @@ func (u *upRun) planOf(t *upTask, does string) *Planned {
 	argv, vars := t.BindLate(late)
 	p := &Planned{Run: u.dir.Name, Task: t.Name, Kind: t.Kind, Engine: t.Engine, Does: does, After: []string{},
 		Command: argv, Dir: t.Dir, Env: []string{}, GPUs: t.GPUs, Tmux: []string{},
-		Ready: readyWords(t.BindReadyLate(late), t.port), Stop: stopWords(t.Stop), Restart: restartWords(t.Task)}
+		Ready: readyWords(t.BindReadyLate(late), t.port) + keyWords(t.Ready, argv, u.environment(t)), Stop: stopWords(t.Stop), Restart: restartWords(t.Task)}
 	before, afterReady, afterStop := t.BindHooks(late)
 	p.Before, p.AfterReady, p.AfterStop = hookArgs(before), hookArgs(afterReady), hookArgs(afterStop)
 	if t.gpus != "" {
@@ -155,6 +155,14 @@ func readyWords(r *recipes.Ready, port int) string {
 		what = fmt.Sprintf("port %d takes a connection", port)
 	}
 	return fmt.Sprintf("%s, within %s", what, r.Timeout)
+}
+
+// keyWords say where the key comes from that readiness asks with.
+func keyWords(r *recipes.Ready, argv, env []string) string {
+	if _, from := apiKey(r, argv, env); from != "" {
+		return ", with the key of " + from
+	}
+	return ""
 }
 
 func expectWords(r *recipes.Ready) string {

@@ -45,7 +45,7 @@ func (u *upRun) preflight(ctx context.Context) error {
 		g.memory = &v.Available
 	}
 	notes, err := preflight(u.dir.Name, wants, g)
-	u.notes = append(u.notes, notes...)
+	u.notes = append(append(u.notes, u.recipe.Notes...), notes...)
 	if err = errors.Join(gpuErr, err); err == nil {
 		u.warn(u.notes)
 	}

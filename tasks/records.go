@@ -162,6 +162,7 @@ type Readiness struct {
 	Log        string        `json:"log,omitempty"` // regular expression
 	Exec       []string      `json:"exec,omitempty"`
 	Completion bool          `json:"completion,omitempty"` // a real one-token completion
+	APIKey     string        `json:"api_key,omitempty"`    // a secret: nowhere but in spec.json and on loopback
 	Model      string        `json:"model,omitempty"`      // for Completion
 	Listener   string        `json:"listener,omitempty"`   // "" (ours) or "any"
 	Timeout    time.Duration `json:"timeout"`

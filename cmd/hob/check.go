@@ -35,6 +35,9 @@ With --json the recipe as resolved, or {"errors": [...]} of one that is wrong.`,
 			if a.json {
 				return a.writeJSON(r)
 			}
+			for _, note := range r.Notes {
+				a.note("note: %s", plain(note))
+			}
 			return a.table([]string{"TASK", "KIND", "ENGINE", "PORT", "AFTER", "COMMAND"}, checkRows(r))
 		},
 	}

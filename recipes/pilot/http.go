@@ -29,7 +29,18 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &apiError{http.StatusNotFound, "invalid_request_error", "", "no route " + r.Method + " " + r.URL.Path})
 	})
-	return mux
+	return s.guarded(mux)
+}
+
+// guarded asks for the key, where there is one, as the engines do: below /v1.
+func (s *server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.key != "" && strings.HasPrefix(r.URL.Path, "/v1/") && r.Header.Get("Authorization") != "Bearer "+s.key {
+			refuse(w, &apiError{http.StatusUnauthorized, "authentication_error", "", "the key is missing or wrong"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // apiError is an error as the OpenAI API tells it.

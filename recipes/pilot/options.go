@@ -28,8 +28,11 @@ type options struct {
 	LateListen  bool
 	LateSignals bool
 	SilentPort  bool
-	ReadyLine   string
+	ReadyLines  []string
 	Routes      []string
+	Also        []string
+	KeyEnv      []string
+	KeyFlags    []string
 	ReusePort   bool
 
 	AnswerTime       time.Duration
@@ -50,7 +53,8 @@ type options struct {
 	Fail     string
 	FailCode int
 
-	launched bool // by a launcher, which asks for the end through standard input
+	key      string // that /v1 asks for, "" for none
+	launched bool   // by a launcher, which asks for the end through standard input
 }
 
 // add defines the flags of serve.
@@ -88,8 +92,11 @@ func (o *options) addStart(f *pflag.FlagSet) {
 	f.BoolVar(&o.LateSignals, "late-signals", false, "signals have their default action until the model is loaded")
 	f.BoolVar(&o.SilentPort, "silent-port", false, "say that it is ready and never listen")
 	f.BoolVar(&o.ReusePort, "reuse-port", false, "listen with SO_REUSEPORT")
-	f.StringVar(&o.ReadyLine, "ready-line", "ready", "what is printed when the model is loaded")
+	f.StringArrayVar(&o.ReadyLines, "ready-line", []string{"ready"}, "what is printed when the model is loaded")
+	f.StringArrayVar(&o.KeyEnv, "key-env", nil, "variable with the key that /v1 asks for; without a value it asks for none")
+	f.StringArrayVar(&o.KeyFlags, "key-flag", nil, "flag of the engine's own command line that has the key")
 	f.StringArrayVar(&o.Routes, "route", nil, "one more path that answers as /health does")
+	f.StringArrayVar(&o.Also, "also", nil, "the same, besides the shape's own")
 	f.DurationVar(&o.AnswerTime, "answer-time", 0, "how long each answer takes")
 	f.BoolVar(&o.BlockCompletions, "block-completions", false, "completions never answer, health does")
 	f.StringVar(&o.Fail, "fail", "", "print this line half-way through loading and end")
@@ -124,9 +131,11 @@ func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
 	if n := parallelism(engineArgs); n > 0 && !f.Changed("workers") {
 		o.Workers = n
 	}
+	o.key = keyOf(o.KeyEnv, o.KeyFlags, engineArgs)
 	if o.Workers < 1 || o.Workers > 64 {
 		return fmt.Errorf("--workers %d: from 1 to 64", o.Workers)
 	}
+	o.Routes = append(o.Routes, o.Also...)
 	for _, path := range o.Routes {
 		if !plainPath().MatchString(path) {
 			return fmt.Errorf("--route %s: a path like /info", path)

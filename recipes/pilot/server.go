@@ -87,7 +87,9 @@ func (s *server) ready() *end {
 			return &end{why: err.Error(), code: 1}
 		}
 	}
-	logf("%s", s.ReadyLine)
+	for _, line := range s.ReadyLines {
+		logf("%s", line)
+	}
 	select {
 	case why := <-s.ends:
 		return &why

@@ -2,6 +2,7 @@ package pilot
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,41 +24,40 @@ var shapes = map[string]shape{
 	// second TERM leaks them (vllm#50529).
 	"vllm": {
 		"core": {"VLLM::EngineCore"}, "worker": {"VLLM::Worker_TP%d"}, "retitle": {"true"}, "late-listen": {"true"},
-		"ready-line": {"INFO:     Application startup complete."}, "outlive": {"true"}, "ignore-hup": {"true"},
+		"outlive": {"true"}, "ignore-hup": {"true"},
 		"leak-on-second-term": {"true"},
 	},
 	// Schedulers are children of the server and outlive it (sglang#31645).
 	"sglang": {
 		"worker": {"sglang::scheduler_TP%d"}, "extra": {"sglang::detokenizer"}, "retitle": {"true"},
-		"ready-line": {"The server is fired up and ready to roll!"}, "outlive": {"true"}, "ignore-hup": {"true"},
+		"outlive": {"true"}, "ignore-hup": {"true"},
 	},
 	// The API answers at once, whether a model is loaded or not. The runner
 	// outlives a server that is killed hard or hung up (ollama#5642).
 	"ollama": {
 		"worker": {"ollama runner"}, "retitle": {"true"}, "early-health": {"true"}, "outlive": {"true"}, "ignore-hup": {"true"},
-		"route": {"/{$}", "/api/version", "/api/tags", "/api/ps"}, "ready-line": {"loaded the model"},
+		"route": {"/{$}", "/api/version", "/api/tags", "/api/ps"},
 	},
 	// One process: 503 while loading, and no signal handlers until loaded.
-	"llama-server": {"late-signals": {"true"}, "ready-line": {"main: server is listening"}},
+	"llama-server": {"late-signals": {"true"}},
 	// A launcher over a router that listens and one shard a GPU.
 	"tgi": {
 		"launcher": {"true"}, "worker": {"text-generation-server shard %d"}, "retitle": {"true"}, "late-listen": {"true"},
-		"ready-line": {"Connected"}, "route": {"/info"},
+		"route": {"/info"},
 	},
-	"tei":      {"late-listen": {"true"}, "ready-line": {"Ready"}, "route": {"/info"}},
-	"infinity": {"late-listen": {"true"}, "ready-line": {"ready to batch requests"}, "route": {"/models"}},
+	"tei":      {"late-listen": {"true"}, "route": {"/info"}},
+	"infinity": {"late-listen": {"true"}, "route": {"/models"}},
 	// start.sh over Python: the listener is a child of the command.
 	"tabbyapi": {"launcher": {"true"}, "late-listen": {"true"}, "route": {"/v1/model"}},
 	"lmdeploy": {"late-listen": {"true"}},
 	// Says that it serves before it knows whether the model loads.
-	"mlx-lm": {"early-health": {"true"}, "ready-line": {"Starting httpd"}},
+	"mlx-lm": {"early-health": {"true"}},
 	// A PyInstaller program: the parent unpacks, the child serves.
 	"koboldcpp": {
 		"launcher": {"true"}, "late-listen": {"true"}, "route": {"/api/v1/model"},
-		"ready-line": {"Please connect to custom endpoint"},
 	},
-	"whisper-server": {"ready-line": {"whisper server listening"}},
-	"comfyui":        {"early-health": {"true"}, "route": {"/system_stats"}, "ready-line": {"To see the GUI go to"}},
+	"whisper-server": {},
+	"comfyui":        {"early-health": {"true"}, "route": {"/system_stats"}},
 }
 
 // Shapes names the engines that the pilot can stand for, sorted.
@@ -82,6 +82,25 @@ func (s shape) apply(f *pflag.FlagSet) error {
 
 // parallelFlags are what engines call the number of GPUs that one model spans.
 var parallelFlags = []string{"--tensor-parallel-size", "-tp", "--tp", "--tp-size", "--num-shard"}
+
+// keyOf is the key that the engine would ask for: of its own flag, else of a variable.
+func keyOf(env, flags, args []string) string {
+	for i, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		if slices.Contains(flags, name) && !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if slices.Contains(flags, name) && value != "" {
+			return value
+		}
+	}
+	for _, name := range env {
+		if value := os.Getenv(name); value != "" {
+			return value
+		}
+	}
+	return ""
+}
 
 // parallelism is how many workers the engine's own arguments ask for; 0 when they do not say.
 func parallelism(args []string) int {

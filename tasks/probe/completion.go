@@ -24,12 +24,12 @@ func (a attempt) completion(ctx context.Context) error {
 	}
 	got, err := a.complete(ctx, "/v1/completions", map[string]any{"model": model, "prompt": "Hi", "max_tokens": 1})
 	if err != nil || got.ok() || !unknownRoute(got.status) {
-		return firstError(err, completed("/v1/completions", got))
+		return firstError(err, a.completed("/v1/completions", got))
 	}
 	// A server may know chats only.
 	chat := []map[string]string{{"role": "user", "content": "Hi"}}
 	got, err = a.complete(ctx, "/v1/chat/completions", map[string]any{"model": model, "messages": chat, "max_tokens": 1})
-	return firstError(err, completed("/v1/chat/completions", got))
+	return firstError(err, a.completed("/v1/chat/completions", got))
 }
 
 // unknownRoute reports whether a status may mean that the server completes no
@@ -62,8 +62,10 @@ func (a attempt) route(path string) target {
 
 // completed checks that a completion is one: some servers report a failed load
 // with status 200.
-func completed(path string, got answer) error {
+func (a attempt) completed(path string, got answer) error {
 	switch {
+	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+		return fmt.Errorf("%s answered %s: %s", path, status(got.status), a.keyless())
 	case !got.ok():
 		return fmt.Errorf("%s answered %s%s", path, status(got.status), quoted(got.body))
 	case gjson.GetBytes(got.body, "error").Exists() && gjson.GetBytes(got.body, "error").Type != gjson.Null:
@@ -72,6 +74,14 @@ func completed(path string, got answer) error {
 		return fmt.Errorf("%s answered without a completion%s", path, quoted(got.body))
 	}
 	return nil
+}
+
+// keyless says what is wrong with the key. The answer is not shown: it may hold it.
+func (a attempt) keyless() string {
+	if a.check.Key == "" {
+		return "it asks for a key, and hob has none (ready: {api_key: …} in the recipe)"
+	}
+	return "it does not take the key that hob was given"
 }
 
 // model is the name to ask for: the recipe's, or the first that the server lists.

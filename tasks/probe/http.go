@@ -42,6 +42,9 @@ func (a attempt) http(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if got.status == http.StatusUnauthorized && a.check.Expect.Status == 0 && t.port == a.check.Port {
+		return fmt.Errorf("%s answered %s: %s", t.url.Redacted(), status(got.status), a.keyless())
+	}
 	if err := a.check.Expect.match(got); err != nil {
 		return fmt.Errorf("%s answered %w", t.url.Redacted(), err)
 	}
@@ -65,7 +68,11 @@ func (a attempt) ask(ctx context.Context, t target, method, body string) (answer
 			return answer{}, err
 		}
 	}
-	resp, err := send(ctx, conn, t, method, body)
+	key := ""
+	if t.port == a.check.Port { // the task's own server, and no other
+		key = a.check.Key
+	}
+	resp, err := send(ctx, conn, t, method, body, key)
 	if err != nil {
 		return answer{}, fmt.Errorf("%s %s: %w", method, t.url.Path, a.late(ctx, err))
 	}
@@ -87,9 +94,9 @@ func (a attempt) ask(ctx context.Context, t target, method, body string) (answer
 func (a attempt) early(ctx context.Context, conn net.Conn) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptWait)
 	defer cancel()
-	err := a.accepted(ctx, conn)
-	if errors.Is(err, errNotAccepted) {
-		return false, nil
+	err := a.accepted(ctx, conn, resting)
+	if errors.Is(err, errNotAccepted) || errors.Is(err, errElsewhere) {
+		return false, nil // the request will tell
 	}
 	return err == nil, err
 }
@@ -104,7 +111,7 @@ func (a attempt) late(ctx context.Context, err error) error {
 
 // send makes the request over conn and no other connection, without proxies,
 // redirects or reuse.
-func send(ctx context.Context, conn net.Conn, t target, method, body string) (*http.Response, error) {
+func send(ctx context.Context, conn net.Conn, t target, method, body, key string) (*http.Response, error) {
 	u := *t.url
 	if u.Host == "" {
 		u.Scheme, u.Host = "http", conn.RemoteAddr().String()
@@ -116,6 +123,9 @@ func send(ctx context.Context, conn net.Conn, t target, method, body string) (*h
 	req.Header.Set("User-Agent", "hob")
 	if pass, ok := u.User.Password(); ok {
 		req.SetBasicAuth(u.User.Username(), pass)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")

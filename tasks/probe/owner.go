@@ -25,6 +25,10 @@ func (e *strangerError) Error() string { return e.text }
 // errNotAccepted is a connection that waits in the listener's queue.
 var errNotAccepted = errors.New("the connection was not accepted")
 
+// errElsewhere is a connection of ours that is not in the task's table. One that
+// was reset is in none.
+var errElsewhere = errors.New("the task is in another network namespace than hob: its port cannot be probed from here")
+
 // listeners finds the task's listeners on a port, and errors if there is none,
 // if somebody else's could answer in their place, or if that cannot be told.
 func (a attempt) listeners(ctx context.Context, port int) ([]identity.Socket, error) {
@@ -104,18 +108,17 @@ func compete(a, b netip.Addr) bool {
 
 // accepted waits until the connection was accepted by a socket that a process of
 // the task has open. Until then the kernel shows its far end without an inode.
-func (a attempt) accepted(ctx context.Context, conn net.Conn) error {
+func (a attempt) accepted(ctx context.Context, conn net.Conn, rest pauser) error {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.acceptor(ctx, conn)
-		if !errors.Is(err, errNotAccepted) {
+		elsewhere := errors.Is(err, errElsewhere) // or closed
+		if !errors.Is(err, errNotAccepted) && !elsewhere {
 			return err
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done(): // the reason is what the last look found
-			t.Stop()
+		if over := rest(ctx, pause); errors.Is(over, errHungUp) {
+			return over
+		} else if over != nil || elsewhere { // the reason is what the last look found
 			return err
-		case <-t.C:
 		}
 	}
 }
@@ -164,7 +167,7 @@ func farEnd(all []identity.Socket, near, far netip.AddrPort) (identity.Socket, e
 	}
 	switch {
 	case !mine:
-		return peer, fmt.Errorf("the task is in another network namespace than hob: its port cannot be probed from here")
+		return peer, errElsewhere
 	case !found || peer.Inode == 0 && peer.PID == 0:
 		// In the queue (or, with TCP_DEFER_ACCEPT, not even there), or closed already.
 		return peer, fmt.Errorf("%w on %v: the server listens and takes no connection", errNotAccepted, far)

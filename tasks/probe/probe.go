@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"hob/identity"
@@ -33,6 +34,7 @@ type Check struct {
 	Run        Runner   // runs Exec
 	Completion bool
 	Model      string        // for Completion; "" is the first that /v1/models names
+	Key        string        // that HTTP and Completion ask with, as a bearer; "" for none
 	AnyOwner   bool          // listener: any
 	Timeout    time.Duration // of one attempt, at least 5 s: a busy server needs a second an answer
 }
@@ -73,11 +75,19 @@ func Once(ctx context.Context, h identity.Host, c Check, s Subject, log []byte) 
 	if err == nil {
 		return Result{Ready: true}
 	}
-	r := Result{Reason: err.Error()}
+	r := Result{Reason: c.hide(err.Error())}
 	if held := (*strangerError)(nil); errors.As(err, &held) {
 		r.Stranger = held.pid
 	}
 	return r
+}
+
+// hide keeps the key out of a text, should the server have told it.
+func (c Check) hide(text string) string {
+	if c.Key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, c.Key, "…")
 }
 
 // attempt is how long one attempt may take.
@@ -132,21 +142,4 @@ func (a attempt) exec(ctx context.Context) error {
 		return fmt.Errorf("%s ended with exit code %d", c.Exec[0], code)
 	}
 	return nil
-}
-
-// port checks that the task's port is answered, and by the task. Without a port
-// there is nothing to check.
-func (a attempt) port(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	conn, err := a.connect(ctx, target{port: port})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if a.check.AnyOwner {
-		return nil
-	}
-	return a.accepted(ctx, conn)
 }

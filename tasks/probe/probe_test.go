@@ -158,6 +158,45 @@ func TestNoAnswer(t *testing.T) {
 	notReady(t, Once(ctx, local(t), Check{Port: deaf.port}, deaf.subject(t), nil), "not accepted")
 }
 
+// A server may close every connection at once. It is the task's when nobody else
+// could have taken them.
+func TestServerThatHangsUp(t *testing.T) {
+	for _, how := range []string{"close", "reset"} {
+		t.Run(how, func(t *testing.T) {
+			s := start(t, serverConfig{HangUp: how, ReusePort: true}, nil)
+			for range 3 {
+				ready(t, once(t, Check{Port: s.port}, s.subject(t), ""))
+			}
+			notReady(t, once(t, Check{Port: s.port, HTTP: "/health"}, s.subject(t), ""))
+			notReady(t, once(t, Check{Port: s.port}, bystander(t), ""), fmt.Sprintf("port %d is held by pid %d", s.port, s.pid))
+			other := start(t, serverConfig{HangUp: how, ReusePort: true, Addr: fmt.Sprintf("127.0.0.1:%d", s.port)}, nil)
+			notReady(t, once(t, Check{Port: s.port}, s.subject(t), ""), fmt.Sprintf("also held by pid %d", other.pid))
+		})
+	}
+}
+
+// A server that asks for a key gets it; what it says of a wrong one is not told on.
+func TestKey(t *testing.T) {
+	text := `{"choices":[{"text":" there"}]}`
+	s := start(t, serverConfig{Key: "s3cret", Routes: map[string]string{"/v1/completions": text, "/v1/models": `{"data":[{"id":"a"}]}`}}, nil)
+	ready(t, once(t, Check{Port: s.port, Completion: true, Key: "s3cret"}, s.subject(t), ""))
+	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Key: "s3cret"}, s.subject(t), ""))
+	notReady(t, once(t, Check{Port: s.port, Completion: true}, s.subject(t), ""), "401 Unauthorized: it asks for a key, and hob has none")
+	notReady(t, once(t, Check{Port: s.port, HTTP: "/v1/models"}, s.subject(t), ""), "401 Unauthorized: it asks for a key")
+	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Expect: Expect{Status: 401}}, s.subject(t), ""))
+	for _, c := range []Check{{Completion: true}, {HTTP: "/v1/models"}, {HTTP: "/v1/models", Expect: Expect{Status: 200}}} {
+		c.Port, c.Key = s.port, "wr0ng"
+		r := once(t, c, s.subject(t), "")
+		notReady(t, r, "401 Unauthorized")
+		if strings.Contains(r.Reason, "wr0ng") {
+			t.Errorf("the key is told: %s", r.Reason)
+		}
+	}
+	other := start(t, serverConfig{Key: "s3cret", Routes: map[string]string{"/v1/models": "{}"}}, nil)
+	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
+	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Key: "s3cret"}, both, ""), "401")
+}
+
 // Fault 36: it says that it is ready, and listens on nothing.
 func TestNothingListens(t *testing.T) {
 	mine := bystander(t)

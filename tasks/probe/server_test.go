@@ -32,6 +32,8 @@ type serverConfig struct {
 	Defer     bool          // TCP_DEFER_ACCEPT: no connection without data
 	Depth     int           // this many processes below the first one listen
 	Prefork   bool          // the parent listens, a child accepts
+	HangUp    string        // accepts and closes: "close", or "reset"
+	Key       string        // that every route but /health asks for
 	Deaf      bool          // listens and accepts nothing
 	Statuses  []int         // of /health, the last one repeated
 	Delay     time.Duration // before every answer
@@ -79,8 +81,25 @@ func serve(text string) int {
 	if c.Deaf {
 		select {}
 	}
+	if c.HangUp != "" {
+		return hangUp(l, c.HangUp)
+	}
 	_ = (&http.Server{Handler: c.handler()}).Serve(l)
 	return 1
+}
+
+// hangUp closes every connection as soon as it is there.
+func hangUp(l net.Listener, how string) int {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return 1
+		}
+		if how == "reset" {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+		}
+		conn.Close()
+	}
 }
 
 // below runs the rest in a child.
@@ -131,7 +150,13 @@ func (c serverConfig) handler() http.Handler {
 		fmt.Fprint(w, c.Body)
 	})
 	for path, body := range c.Routes {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Authorization"); c.Key != "" && got != "Bearer "+c.Key {
+				w.WriteHeader(http.StatusUnauthorized)
+				body = "wrong: " + got
+			}
+			fmt.Fprint(w, body)
+		})
 	}
 	return mux
 }
