@@ -172,7 +172,7 @@ func (c cell) tiles() bool {
 	columns := max(1, len(c.cells[0].cells))
 	for i, row := range c.cells {
 		last := i == len(c.cells)-1
-		if row.split == '[' || !flat(row.cells) || max(1, len(row.cells)) > columns || !last && max(1, len(row.cells)) != columns {
+		if row.split == '[' || row.split == '{' && !flat(row.cells) || max(1, len(row.cells)) > columns || !last && max(1, len(row.cells)) != columns {
 			return false
 		}
 		if !even(widths(row.cells)) {

@@ -26,7 +26,7 @@ func (r *reader) tmuxinator(top *section, d *draft) {
 	}
 	start.apply(r, d)
 	r.startJobs(top, d, root, panes)
-	top.refuse("hob does nothing when a run ends but sweep", "post", "on_project_exit", "on_project_stop")
+	top.refuse("hob has after_stop for a task, and nothing for a run as a whole", "post", "on_project_exit", "on_project_stop")
 	top.refuse("hob has no first start that is unlike others", "on_project_restart")
 	top.refuse("hob has a tmux server of its own, and never touches another", "socket_name", "socket_path", "tmux_options", "cli_args", "tmux_command")
 	top.refuse("hob attach goes there when it is asked to", "attach", "tmux_detached")
