@@ -45,6 +45,10 @@ func isTmuxServer(p identity.Process) bool {
 		path.Base(p.Args[0]) == "tmux" && p.SID == p.PID && p.TTY == 0
 }
 
+// IsKeeper reports whether a process is a hob's keeper, by its command line: for
+// those who only look.
+func IsKeeper(p identity.Process) bool { return isKeeper(p.Args) }
+
 // isKeeper knows `hob … keeper …/spec.json` whatever the program is called.
 func isKeeper(args []string) bool {
 	i := slices.Index(args, "keeper")

@@ -276,3 +276,29 @@ func TestDefaultSocket(t *testing.T) {
 		}
 	}
 }
+
+// Titles may hold what ends a row or a field; lengths tell where they end. Where
+// these do not fit, the names are told as well as can be, and that is said.
+func TestParseSurvey(t *testing.T) {
+	const ids = "77|$1|@2|%3|100|/dev/pts/4|0|1|0|1|0|b25f,80x24,0,0,3|"
+	good := ids + "3|5|7|0|one|a|b\nc|5|x|\n7|||\n"
+	seen, err := parseSurvey(good + ids + "3|1|0|2|two|w||le|\n")
+	if err != nil || len(seen) != 2 {
+		t.Fatalf("%+v: %v", seen, err)
+	}
+	if p := seen[0]; p.SessionName != "one" || p.WindowName != "a|b\nc" || p.Title != "5|x|\n7|" || p.Label != "" || !p.Focus || p.Front || p.Garbled || p.WindowIndex != 1 {
+		t.Errorf("the first is %+v", p)
+	}
+	if p := seen[1]; p.SessionName != "two" || p.WindowName != "w" || p.Title != "" || p.Label != "le" || p.Garbled {
+		t.Errorf("the second is %+v", p)
+	}
+	seen, err = parseSurvey(ids + "3|1|9|2|one|w|altered||\n" + good)
+	if err != nil || len(seen) != 2 || !seen[0].Garbled || seen[0].SessionName != "one" || seen[0].Title != "" || seen[1].Title != "5|x|\n7|" {
+		t.Errorf("altered on its way: %+v, %v", seen, err)
+	}
+	for _, bad := range []string{"x", "77|$1|@2\n", "77|1|@2|%3|100|t|0|1|0|1|0|l|1|1|1|1|a|b|c|d|\n"} {
+		if seen, err := parseSurvey(bad); err == nil {
+			t.Errorf("%q gave %+v", bad, seen)
+		}
+	}
+}

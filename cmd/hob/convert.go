@@ -152,7 +152,7 @@ func (a *app) give(res *convert.Result, to writing, from string) error {
 	}
 	if !a.quiet {
 		for _, n := range res.Dropped {
-			fmt.Fprintln(a.err, shown([]rune(note(from, n))))
+			fmt.Fprintln(a.err, shown([]rune(note(from, res.Kind, n))))
 		}
 	}
 	if to.file != "" {
@@ -164,9 +164,13 @@ func (a *app) give(res *convert.Result, to writing, from string) error {
 }
 
 // note is one that compilers would write so.
-func note(file string, n convert.Note) string {
+func note(file string, kind convert.Kind, n convert.Note) string {
+	verb := "dropped"
+	if kind == convert.Live {
+		verb = "left out"
+	}
 	if n.Line > 0 {
 		file = fmt.Sprintf("%s:%d", file, n.Line)
 	}
-	return fmt.Sprintf("%s: dropped %s: %s", file, n.What, n.Says)
+	return fmt.Sprintf("%s: %s %s: %s", file, verb, n.What, n.Says)
 }

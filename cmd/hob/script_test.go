@@ -69,6 +69,7 @@ func TestScripts(t *testing.T) {
 			"readpid":  readPID,
 			"start":    startOf,
 
+			"waitshown":  waitShown,
 			"killserver": killServer,
 			"attachedto": attachedTo,
 			"pidof1":     firstPID,
