@@ -57,6 +57,15 @@ func FuzzCgroup(f *testing.F) {
 	})
 }
 
+func FuzzStamp(f *testing.F) {
+	f.Add([]byte("Max file locks            unlimited            7                    locks\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if n, ok := parseStamp(text); n != 0 && (!ok || !bytes.Contains(text, []byte("Max file locks "))) {
+			t.Errorf("%q: %d, %v", text, n, ok)
+		}
+	})
+}
+
 func FuzzChildren(f *testing.F) {
 	f.Add([]byte("12 345 \n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -189,6 +189,7 @@ const (
 	WantWchan                     // Wchan
 	WantStarted                   // Started
 	WantDisk                      // DiskRead
+	WantStamp                     // Stamp
 )
 
 // State of a process as the kernel shows it: 'R', 'S', 'D', 'Z', 'T', …
@@ -215,6 +216,10 @@ type Process struct {
 	Wchan                string    // where in the kernel it sleeps, "" when that is not shown
 	Started              time.Time // by the wall clock, for people only; zero when unknown
 	DiskRead             int64     // bytes that it had read from disk
+	// Stamp is a number that descendants inherit and keep (child.Stamp): on Linux
+	// the limit of file locks, which no kernel has used since 2.4.25 (getrlimit(2))
+	// and anybody may read (proc_pid_limits(5)). 0: none.
+	Stamp uint64
 	// Missing are the fields that were asked for and could not be read.
 	Missing Field
 }
@@ -225,6 +230,7 @@ type Table struct {
 	Unreadable []Unreadable // rows that exist and could not be read
 	SawSelf    bool         // a listing without our own pid is no listing
 	Hidden     bool         // other users' rows are hidden (hidepid): the list is not the whole host
+	Passing    []Process    // with WantStamp: rows that showed a Stamp and ended while they were read
 }
 
 // Unreadable is a row of the process table that could not be read.

@@ -247,6 +247,27 @@ func parseDiskRead(text []byte) (int64, bool) {
 	return 0, false
 }
 
+// parseStamp finds the hard limit of file locks in /proc/PID/limits, 0 when it is
+// unlimited. A process that has just ended shows an empty file.
+func parseStamp(text []byte) (uint64, bool) {
+	for line := range bytes.Lines(text) {
+		limits, ok := bytes.CutPrefix(line, []byte("Max file locks "))
+		if !ok {
+			continue
+		}
+		f := bytes.Fields(limits)
+		if len(f) < 2 {
+			return 0, false
+		}
+		if string(f[1]) == "unlimited" {
+			return 0, true
+		}
+		n, err := strconv.ParseUint(string(f[1]), 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
 // eachDirent calls f with every all-digit name in a buffer of linux_dirent64
 // (getdents64(2)): the pids of /proc, the threads of /proc/PID/task.
 func eachDirent(buf []byte, f func(n int)) error {

@@ -227,6 +227,26 @@ func TestArenaTextsDoNotTouch(t *testing.T) {
 	}
 }
 
+func TestParseStamp(t *testing.T) {
+	const limits = "Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max locked memory         8388608              8388609              bytes     \n" +
+		"Max file locks            %s locks     \n" +
+		"Max pending signals       96365                96366                signals   \n"
+	for line, want := range map[string]uint64{
+		"unlimited            unlimited           ": 0, "1073741825           1073741826          ": 1073741826,
+		"0                    18446744073709551614": 18446744073709551614,
+	} {
+		if n, ok := parseStamp([]byte(fmt.Sprintf(limits, line))); n != want || !ok {
+			t.Errorf("%q: got %d, %v", line, n, ok)
+		}
+	}
+	for _, bad := range []string{"", "Max file locks", "Max file locks  5\n", "Max file locks 5 x locks\n", "Max pending signals 5 5 signals\n"} {
+		if n, ok := parseStamp([]byte(bad)); ok {
+			t.Errorf("%q: got %d", bad, n)
+		}
+	}
+}
+
 func TestParseDiskRead(t *testing.T) {
 	const io = "rchar: 4292\nwchar: 0\nsyscr: 13\nsyscw: 0\nread_bytes: 12288\nwrite_bytes: 7\ncancelled_write_bytes: 0\n"
 	if n, ok := parseDiskRead([]byte(io)); n != 12288 || !ok {

@@ -97,6 +97,13 @@ func addFields(p *Process, dir string, want Field) {
 	if p.State == 'Z' && p.Threads > 1 {
 		dir = livingThread(dir, p.PID)
 	}
+	p.text(dir+"limits", want&WantStamp, func(b []byte) { // first: it may be about to end
+		if n, ok := parseStamp(b); ok {
+			p.Stamp = n
+		} else {
+			p.Missing |= WantStamp
+		}
+	})
 	if want&(WantUser|WantSignals) != 0 {
 		if s, err := readStatus(dir[:len(dir)-1]); err != nil {
 			p.Missing |= want & (WantUser | WantSignals)

@@ -98,7 +98,7 @@ func TestSnapshotRows(t *testing.T) {
 	cmd.Dir, cmd.Env = "/", []string{"MARK=x y"}
 	s := start(t, cmd)
 	ref := refOf(t, host, s.pid)
-	const everything = WantArgs | WantUser | WantEnviron | WantCgroup | WantPidfs | WantSignals | WantCwd | WantWchan | WantStarted
+	const everything = WantArgs | WantUser | WantEnviron | WantCgroup | WantPidfs | WantSignals | WantCwd | WantWchan | WantStarted | WantStamp
 	var row Process
 	eventually(t, "its row is whole", func() bool {
 		table, err := host.Snapshot(t.Context(), everything)

@@ -12,7 +12,7 @@ func (e Evidence) Grade() Grade {
 		return 'B'
 	case Child, Session, Taken:
 		return 'C'
-	case Marker, Command, Port, GPU:
+	case Marker, Command, Port, GPU, Stamp:
 		return 'D'
 	}
 	return 'E'

@@ -27,6 +27,7 @@ type wanted struct {
 	sessions     map[int]bool // kernel sessions that were born in the tree
 	ports        map[int][]int
 	gpus         map[int]string
+	stamp        uint64 // 0: not asked for
 }
 
 // rowWants is what a look-alike is judged by and described with.
@@ -49,6 +50,9 @@ func (w wanted) why(p identity.Process) []string {
 	}
 	if gpu, ok := w.gpus[p.PID]; ok {
 		why = append(why, "gpu "+gpu)
+	}
+	if w.stamp != 0 && p.Stamp == w.stamp {
+		why = append(why, string(Stamp))
 	}
 	return why
 }
@@ -92,31 +96,60 @@ type scan struct {
 	notes      []string
 	lookalikes []Lookalike
 	ports      []PortState
+	stamps     stamps
 }
 
+// scan looks at the ports, the GPUs and the processes.
 func (s *stopper) scan(ctx context.Context) scan {
 	ports, holders := s.ports(ctx)
-	out := scan{ports: ports}
 	gpus, gpuNotes := s.settleGPU(ctx)
-	table, err := s.tr.h.Snapshot(ctx, rowWants)
+	w := s.wanted()
+	w.ports, w.gpus = holders, gpus
+	orphans := s.orphanage()
+	if orphans != kept {
+		w.stamp = s.tr.t.Stamp
+	}
+	out := s.scanUntilSure(ctx, w)
+	out.ports, out.notes = ports, append(out.notes, gpuNotes...)
+	out.stamps.orphans, out.stamps.none = orphans, w.stamp == 0
+	return out
+}
+
+// scanHost is one look at all processes.
+func (s *stopper) scanHost(ctx context.Context, w wanted) scan {
+	table, err := s.tr.h.Snapshot(ctx, w.fields())
 	if err == nil && !table.SawSelf {
 		err = errors.New("the process table does not show the process that reads it")
 	}
 	if err != nil {
-		out.inspection = inspectedNone
-		out.notes = append(gpuNotes, fmt.Sprintf("the host could not be looked at: %v", err))
-		return out
+		return scan{inspection: inspectedNone, notes: []string{fmt.Sprintf("the host could not be looked at: %v", err)}}
 	}
+	var out scan
 	out.inspection, out.notes = inspectionOf(table)
-	out.notes = append(out.notes, gpuNotes...)
-	w := s.wanted(table)
-	w.ports, w.gpus = holders, gpus
+	w.sessions = s.ownSessions(table)
 	for _, p := range table.Procs {
 		if l, ok := s.lookalike(p, w); ok {
 			out.lookalikes = append(out.lookalikes, l)
+			out.stamps.borne += count01(slices.Contains(l.Why, string(Stamp)))
+		} else if w.stamp != 0 {
+			s.weigh(&out.stamps, p)
+		}
+	}
+	if w.stamp != 0 {
+		out.stamps.unread += len(table.Unreadable)
+		for _, p := range table.Passing {
+			out.stamps.gone += count01(p.Stamp == w.stamp && !s.ours(rowRef(p)))
 		}
 	}
 	return out
+}
+
+// fields are what has to be read of each process.
+func (w wanted) fields() identity.Field {
+	if w.stamp != 0 {
+		return rowWants | identity.WantStamp
+	}
+	return rowWants
 }
 
 // inspectionOf says how much of the host a table shows.
@@ -151,8 +184,8 @@ func count(n int) string {
 }
 
 // wanted gathers what a look-alike would share.
-func (s *stopper) wanted(table *identity.Table) wanted {
-	w := wanted{marker: s.tr.t.Marker, task: s.tr.t.Task, sessions: s.tr.bornSessions()}
+func (s *stopper) wanted() wanted {
+	w := wanted{marker: s.tr.t.Marker, task: s.tr.t.Task}
 	if s.tr.t.Kind != Shell {
 		w.recipe = s.tr.t.Args
 		for _, n := range s.tr.nodes {
@@ -161,12 +194,19 @@ func (s *stopper) wanted(table *identity.Table) wanted {
 			}
 		}
 	}
+	return w
+}
+
+// ownSessions are the kernel sessions that were born in the tree, but for those
+// whose number leads a stranger's session now.
+func (s *stopper) ownSessions(table *identity.Table) map[int]bool {
+	born := s.tr.bornSessions()
 	for _, p := range table.Procs {
-		if w.sessions[p.PID] && !s.ours(rowRef(p)) {
-			delete(w.sessions, p.PID) // the number leads a stranger's session now
+		if born[p.PID] && !s.ours(rowRef(p)) {
+			delete(born, p.PID)
 		}
 	}
-	return w
+	return born
 }
 
 // ours reports whether a process is the keeper, a member, or one of those that
@@ -198,7 +238,7 @@ func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
 	if err == nil {
 		defer pin.Close()
 		ref = pin.Ref()
-		if row, readErr := pin.Read(rowWants); readErr == nil {
+		if row, readErr := pin.Read(w.fields()); readErr == nil {
 			p = row
 		} else {
 			err = readErr

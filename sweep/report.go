@@ -24,8 +24,8 @@ func (s *stopper) report() Report {
 		r.Members = append([]ReportMember{m}, r.Members...)
 	}
 	r.Host = ReportHost{OS: tr.facts.OS, Boot: tr.facts.Boot, Inspection: host.inspection,
-		Notes: append(s.notes(), host.notes...)}
-	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0)
+		Notes: append(s.notes(host.stamps), host.notes...)}
+	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0 || host.stamps.unsure())
 	r.EndedAt = tr.h.Now()
 	return r
 }
@@ -126,16 +126,17 @@ func (s *stopper) keeperReport() (ReportMember, bool) {
 }
 
 // notes are what a reader must know about how much was seen.
-func (s *stopper) notes() []string {
+func (s *stopper) notes(st stamps) []string {
 	tr := s.tr
 	notes := append([]string{}, tr.notes...)
 	notes = append(notes, tr.facts.Incomplete...)
 	if !tr.facts.Subreaper {
 		notes = append(notes, "this system has no subreaper: a process that left the tree before it was captured can only be looked for by likeness")
 	}
-	if k := tr.keeper; k != nil && !k.living() && !k.unknown() && len(k.Signals) == 0 && !s.fx.KeeperDone() {
-		notes = append(notes, fmt.Sprintf("the keeper %d was ended by another hand: what left the tree after the capture of %s can only be looked for by likeness",
-			k.Ref.PID, s.taken.Local().Format("15:04:05")))
+	if k := tr.keeper; k != nil {
+		if note := st.note(k.Ref.PID, s.taken.Local().Format("15:04:05")); note != "" {
+			notes = append(notes, note)
+		}
 	}
 	if err := tr.blindness(); err != nil {
 		notes = append(notes, strings.Split(err.Error(), "\n")...)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package sweep_test
 
 import (
@@ -25,6 +27,7 @@ func (s *scene) check() (wrong []string) {
 	s.checkMembers(bad)
 	s.checkLiving(bad)
 	s.checkVerdict(bad)
+	s.checkStamps(bad)
 	return wrong
 }
 
@@ -231,12 +234,43 @@ func (s *scene) excused(p *sim.Process) bool {
 	if !s.mayLose() || s.saved[p.Serial()] {
 		return false
 	}
+	if s.stamped() {
+		return late || s.o.HidePID && s.o.UID != 0
+	}
 	marked := slices.Contains(p.Environ(), "HOB_RUN_ID="+simMarker)
 	return !marked || s.report.Host.Inspection != "full" || late
 }
 
 // mayLose reports whether a process can have left the tree without a trace.
 func (s *scene) mayLose() bool { return s.forced || s.o.NoSubreaper || s.o.OS != "" }
+
+// stamped reports whether who has left the tree without a trace is to be known by
+// the keeper's stamp.
+func (s *scene) stamped() bool { return s.target.Stamp != 0 && !s.left }
+
+// bearing are the look-alikes that are named by the stamp.
+func (s *scene) bearing() (all []sweep.Lookalike) {
+	for _, l := range s.report.Lookalikes {
+		if slices.Contains(l.Why, string(sweep.Stamp)) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// checkStamps: only what was born in the tree bears its stamp, and with somebody
+// about who does nothing is clean.
+func (s *scene) checkStamps(bad bad) {
+	for _, l := range s.bearing() {
+		ours := s.had(l.PID, func(p *sim.Process) bool { return p.Tree() == simTask })
+		if len(ours) == 0 {
+			bad("a stranger is said to bear the stamp: %+v", l)
+		}
+	}
+	if s.report.Verdict == sweep.Clean && len(s.bearing()) > 0 {
+		bad("somebody bears the stamp, and the verdict is clean: %+v", s.bearing())
+	}
+}
 
 // signalled reports whether hob sent the process anything.
 func (s *scene) signalled(p *sim.Process) bool {
@@ -253,7 +287,7 @@ func (s *scene) checkVerdict(bad bad) {
 			living++
 		}
 		if mine && p.Alive() && s.report.Verdict == sweep.Clean && !s.excused(p) && !s.leftAlone(p) &&
-			!(s.named(p) && (s.mayLose() || s.ended.Sub(p.Born()) < settled)) {
+			!(s.named(p) && (s.mayLose() && !s.stamped() || s.ended.Sub(p.Born()) < settled)) {
 			bad("%v lives, and the verdict is clean", p)
 		}
 	}
@@ -263,7 +297,8 @@ func (s *scene) checkVerdict(bad bad) {
 			bad("nothing lives, and the verdict is survivors")
 		}
 	case sweep.Unverified:
-		if s.clear() && s.err == nil {
+		unstamped := s.forced && s.target.Stamp == 0
+		if s.clear() && s.err == nil && len(s.bearing()) == 0 && !unstamped {
 			bad("the verdict is unverified although everything can be seen: %v", s.report.Host.Notes)
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package sweep_test
 
 import (
@@ -27,6 +29,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		{"a zombie counts as alive", func(s *scene) { s.host = undead{s.host, s} }, "is dead"},
 		{"could not look is read as empty", func(s *scene) { s.host = carefree{s.host, s} }, "the verdict is clean"},
 		{"unverifiable is read as gone", func(s *scene) { s.host = hasty{s.host} }, "and lives"},
+		{"what leaves when the keeper is killed bears no stamp", func(s *scene) { s.host = plain{s.host} }, "the verdict is clean"},
 		{"signals before the capture is saved", func(s *scene) { s.forgetful = true }, "before the capture was saved"},
 	} {
 		t.Run(f.name, func(t *testing.T) {
@@ -238,4 +241,17 @@ func (h hasty) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
 		f.Verdict = identity.Gone
 	}
 	return pin, f
+}
+
+// plain shows no stamps, and says that there are none.
+type plain struct{ identity.Host }
+
+func (h plain) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	t, err := h.Host.Snapshot(ctx, want)
+	if t != nil {
+		for i := range t.Procs {
+			t.Procs[i].Stamp = 0
+		}
+	}
+	return t, err
 }

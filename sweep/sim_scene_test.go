@@ -1,3 +1,5 @@
+//go:build unix
+
 package sweep_test
 
 import (
@@ -17,6 +19,7 @@ const (
 	simTask   = "llm"
 	simMarker = "c0ffee"
 	simPort   = 8000
+	simStamp  = 1<<30 + 77
 	keeperTTY = 1
 	innerTTY  = 2 // the pty that the keeper gives to the command
 )
@@ -46,6 +49,7 @@ type scene struct {
 	barred    bool            // nothing can be verified: nobody may be signalled
 	hasty     bool            // whoever calls may lose patience
 	opaque    bool            // a row of the tree cannot be read
+	left      bool            // the keeper has ended by itself, and left alone who lived
 
 	report sweep.Report
 	err    error
@@ -136,7 +140,7 @@ func (s *scene) populate() {
 	tmux := w.Tmux(w.Init(), sim.Proc{User: me})
 	other := w.Keeper(tmux, 9, sim.Proc{Tree: "other", Args: keeperArgs("other")})
 	other.Fork(sim.Proc{Args: []string{"/usr/bin/other"}, Env: []string{"HOB_RUN_ID=" + simMarker, "HOB_TASK=other"}})
-	s.keeper = w.Keeper(tmux, keeperTTY, sim.Proc{Tree: simTask, Args: keeperArgs(simTask), EndsEmpty: true,
+	s.keeper = w.Keeper(tmux, keeperTTY, sim.Proc{Tree: simTask, Args: keeperArgs(simTask), EndsEmpty: true, Stamp: simStamp,
 		Reap: sim.Pick(s.src, 0, time.Millisecond, 10*time.Millisecond)})
 	kind := sim.Pick(s.src, sweep.Server, sweep.Job, sweep.Shell)
 	s.command = s.keeper.Fork(sim.Proc{Setsid: true, TTY: innerTTY, Args: simArgs, Env: simEnv, Listen: []int{simPort}, Do: s.temper(3)})
@@ -146,6 +150,9 @@ func (s *scene) populate() {
 		Keeper: &keeper, Command: &command, Spared: []identity.Ref{tmux.Ref()},
 		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: sim.Pick(s.src, 2*time.Second, 300*time.Millisecond, 0),
 			TermGrace: sim.Pick(s.src, time.Second, 100*time.Millisecond, 0), Detached: "kill"},
+	}
+	if s.o.OS == "" && s.src.Intn(15) < 14 { // else its keeper had none
+		s.target.Stamp = simStamp
 	}
 	if kind == sweep.Shell {
 		s.target.Stop.Detached = "report"
@@ -353,5 +360,8 @@ func (s *scene) KeeperDone() bool {
 	s.echild = s.echild || s.keeper.Empty()
 	return s.echild
 }
+
+// KeeperLeft: see stop.
+func (s *scene) KeeperLeft() bool { return s.left }
 
 func (s *scene) Note(format string, args ...any) { s.w.Note("hob: "+format, args...) }

@@ -180,6 +180,10 @@ func (s *scene) happening() (inKeeper bool) {
 func (s *scene) force() {
 	if s.keeper.Alive() {
 		s.forced = true
+		if s.src.Intn(3) == 2 { // a keeper that was stopped before saw nothing of this
+			s.child(s.anyOfTree())
+			s.w.Pass(time.Duration(s.src.Intn(30)) * time.Millisecond)
+		}
 		s.w.Kill(s.keeper, syscall.SIGKILL)
 		for s.keeper.Alive() {
 			s.w.Pass(time.Millisecond)
@@ -241,7 +245,9 @@ func (s *scene) stop(inKeeper bool) (cut bool) {
 	}
 	s.w.CallFrom(was)
 	if s.report.Verdict == sweep.Clean { // else it goes on watching what is left
+		alone := !slices.ContainsFunc(s.keeper.Children(), func(p *sim.Process) bool { return p.Alive() && !s.leftAlone(p) })
 		s.forced = s.forced || len(s.keeper.Children()) > 0
+		s.left = alone && len(s.keeper.Children()) > 0
 		s.keeper.Exit()
 	}
 	return false

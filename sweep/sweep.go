@@ -3,6 +3,29 @@
 // to be ours (evidence A to C, each time through a pin of package identity), and
 // names the rest.
 //
+// # When nothing is left
+//
+// The keeper is the one that every orphan of its tree falls to, and wait tells it
+// when none is left. When it is killed by force its orphans become somebody else's
+// children, and what was born after the last capture, and has left chain, session
+// and environment, has nothing to be known by but the keeper's stamp: a number that
+// is inherited for good, and that anybody may read (identity.Process.Stamp). Then
+// the report looks at every process of the host for it:
+//
+//   - one that bears it and is no member descends from the keeper, perhaps by the hands
+//     of something that holds a person's work by now (a tmux server). It is named,
+//     never signalled, and the verdict is unverified until it has ended;
+//   - when every process could be asked, several times, and none bears it, the scan is
+//     complete: nothing is left, and the verdict may be clean;
+//   - what could not be asked, a keeper that had no stamp (that of an older hob), and a
+//     chain of processes of which each has gone when it is looked at is unverified.
+//
+// Of other users' processes that are hidden (hidepid) nothing can be said: that is a
+// partial inspection, as in any report. A process that resets its limit of file
+// locks, which takes privileges and a purpose, is not found.
+//
+// # How it is built
+//
 // Decisions are pure functions over what was seen; effects apply them. What a
 // stop needs from the outside (saving the capture, killing the pane) comes in
 // through [Effects], so that the package knows neither records nor tmux.
@@ -28,6 +51,9 @@ type Effects interface {
 	// KeeperDone reports whether the keeper has said that wait answered ECHILD:
 	// the proof that its tree is empty.
 	KeeperDone() bool
+	// KeeperLeft reports whether the keeper has said, when it ended, that all that
+	// lived below it was left alone on purpose.
+	KeeperLeft() bool
 	// Note tells a watcher what goes on ("asking 4121 with TERM"), for progress and events.
 	Note(format string, args ...any)
 }

@@ -21,6 +21,7 @@ const (
 	Command  Evidence = "command"  // D
 	Port     Evidence = "port"     // D
 	GPU      Evidence = "gpu"      // D
+	Stamp    Evidence = "stamp"    // D: it descends from the keeper, nobody can say through whose hands
 	Taken    Evidence = "taken"    // a person named it by its exact id: a listed look-alike, or the pane that it was adopted from
 )
 
@@ -94,6 +95,7 @@ type Target struct {
 	Ports     []int          // the task's ports
 	Keeper    *identity.Ref  // nil: there never was one
 	Command   *identity.Ref  // nil: it was never started
+	Stamp     uint64         // that the keeper gave itself and its tree (child.Stamp); 0: none
 	Spared    []identity.Ref // never signalled: hob's tmux server, the caller, …
 	Stop      StopPolicy
 }
@@ -165,7 +167,7 @@ type Lookalike struct {
 	Args      []string       `json:"args"`
 	User      string         `json:"user"`
 	StartedAt *time.Time     `json:"started_at"`
-	Why       []string       `json:"why"` // "marker", "command", "port 8000", "sid", "gpu"
+	Why       []string       `json:"why"` // "marker", "command", "port 8000", "sid", "gpu 0", "stamp"
 	Note      string         `json:"note,omitempty"`
 }
 

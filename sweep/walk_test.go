@@ -1,3 +1,5 @@
+//go:build unix
+
 package sweep
 
 import (
@@ -219,10 +221,10 @@ func TestAnAnchorThatHasLeftItsSession(t *testing.T) {
 func TestASessionThatWasNotBornInTheTree(t *testing.T) {
 	s := newStage(t, Server, sim.Options{})
 	shell := s.w.Init().Fork(sim.Proc{Comm: "bash", Args: []string{"bash"}, Setsid: true, Stranger: true})
-	s.keeper = shell.Fork(sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Subreaper: true, Tree: "t"})
+	s.keeper = shell.Fork(sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Subreaper: true, Tree: "t", Stamp: stageStamp + 1})
 	s.cmd = s.keeper.Fork(worker("cmd"))
 	keeper, command := s.keeper.Ref(), s.cmd.Ref()
-	s.target.Keeper, s.target.Command = &keeper, &command
+	s.target.Keeper, s.target.Command, s.target.Stamp = &keeper, &command, stageStamp+1
 	s.observe()
 	s.w.Kill(s.keeper, syscall.SIGKILL)
 	s.w.Pass(time.Second)

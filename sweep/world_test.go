@@ -1,3 +1,5 @@
+//go:build unix
+
 package sweep
 
 import (
@@ -23,19 +25,26 @@ type stage struct {
 	target Target
 	disk   Capture
 	panes  int
+	left   bool // the keeper has said that it leaves the rest alone
 	onSave func()
 }
+
+// stageStamp is that of a stage's keeper.
+const stageStamp = 1<<30 + 99
 
 func newStage(t *testing.T, kind Kind, o sim.Options, cmd ...sim.Behaviour) *stage {
 	s := &stage{t: t, w: sim.New(sim.Quiet, o)}
 	s.tmux = s.w.Tmux(s.w.Init(), sim.Proc{Stranger: true})
-	s.keeper = s.w.Keeper(s.tmux, 5, sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Tree: "t", EndsEmpty: true})
+	s.keeper = s.w.Keeper(s.tmux, 5, sim.Proc{Comm: "hob", Args: []string{"hob", "keeper", "/s/spec.json"}, Tree: "t", EndsEmpty: true, Stamp: stageStamp})
 	s.cmd = s.keeper.Fork(sim.Proc{Comm: "server", Args: []string{"server", "--port", "8000"}, Setsid: true, Listen: []int{8000},
 		Env: []string{"HOB_RUN_ID=m", "HOB_RUN=r", "HOB_TASK=t"}, Do: cmd})
 	keeper, command := s.keeper.Ref(), s.cmd.Ref()
 	s.target = Target{Run: "r", Task: "t", Kind: kind, Marker: "m", Args: []string{"server", "--port", "8000"}, Ports: []int{8000},
-		Keeper: &keeper, Command: &command, Spared: []identity.Ref{s.tmux.Ref(), s.w.Caller().Ref()},
+		Keeper: &keeper, Command: &command, Stamp: stageStamp, Spared: []identity.Ref{s.tmux.Ref(), s.w.Caller().Ref()},
 		Stop: StopPolicy{Signal: syscall.SIGTERM, Grace: 10 * time.Second, TermGrace: 3 * time.Second, Detached: "kill"}}
+	if o.OS != "" {
+		s.target.Stamp = 0 // only Linux has it
+	}
 	return s
 }
 
@@ -50,6 +59,7 @@ func (s *stage) SaveCapture(c Capture) error {
 
 func (s *stage) ClosePane(context.Context) error { s.panes++; s.w.Hangup(5); return nil }
 func (s *stage) KeeperDone() bool                { return s.keeper.Empty() }
+func (s *stage) KeeperLeft() bool                { return s.left }
 func (s *stage) Note(string, ...any)             {}
 
 func (s *stage) observe() {

@@ -204,6 +204,8 @@
 //	gpu_at        when that was
 //	gpu_note      why it is not known
 //	empty         wait said ECHILD: nothing of the tree is left in the keeper's pid namespace
+//	left          it has ended, and all that lived below it was left alone on purpose
+//	stamp         number that it and all below it bear (on Linux their limit of file locks); 0: none
 //	updated_at    when the record was written
 //
 // # .gpu.json

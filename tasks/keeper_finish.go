@@ -10,6 +10,7 @@ func (k *keeper) finish() int {
 	k.gpus.end(k)
 	k.term.drain()
 	k.rec.Empty = k.reaper.Empty()
+	k.rec.Left = !k.rec.Empty // it ends with something below it only where that is left alone (decide)
 	k.flush(k.h.Now())
 	if !sameKeeper(k.rec, k.written) {
 		k.complain("keeper.json", k.save(passing))

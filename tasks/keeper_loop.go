@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +50,7 @@ func (k *keeper) open() error {
 	if err := child.Subreap(); err != nil && !errors.Is(err, identity.ErrUnsupported) {
 		return fmt.Errorf("become the one that adopts orphans: %w", err)
 	}
+	stampErr := k.stamp()
 	if err := k.dir.forget("exit.json"); err != nil {
 		return err
 	}
@@ -59,6 +62,23 @@ func (k *keeper) open() error {
 		return err
 	}
 	k.term, err = openTerminal(log, k.post, func() { k.ask("hangup") })
+	if err == nil {
+		k.complain("stamp", stampErr)
+	}
+	return err
+}
+
+// stamp marks the keeper and all that it will start, so that what leaves the tree
+// can be told from others should the keeper be killed. The number is of this start
+// alone. Where it cannot be had such an end leaves questions, and nothing else.
+func (k *keeper) stamp() error {
+	sum := sha256.Sum256([]byte(k.spec.Nonce))
+	want := 1<<30 | uint64(binary.BigEndian.Uint32(sum[:4])>>2) // fits the limits of 32-bit kernels
+	stamp, err := child.Stamp(want)
+	k.rec.Stamp = stamp
+	if errors.Is(err, identity.ErrUnsupported) {
+		return nil
+	}
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 // target is the task as the sweep needs to know it.
 func (k *keeper) target() sweep.Target {
 	t := sweep.Target{
-		Run: k.spec.Run, Task: k.spec.Task, Kind: k.spec.Kind, Marker: k.spec.RunID, Args: k.spec.Args,
+		Run: k.spec.Run, Task: k.spec.Task, Kind: k.spec.Kind, Marker: k.spec.RunID, Args: k.spec.Args, Stamp: k.rec.Stamp,
 		Keeper: &k.self, Command: k.rec.Command, Stop: k.spec.Stop,
 	}
 	if k.spec.Port > 0 {
@@ -144,6 +144,9 @@ func (f *keeperEffects) ClosePane(context.Context) error { return nil }
 
 // KeeperDone reports whether wait has said ECHILD.
 func (f *keeperEffects) KeeperDone() bool { return f.k.reaper.Empty() }
+
+// KeeperLeft is false: it lives.
+func (f *keeperEffects) KeeperLeft() bool { return false }
 
 // Note puts a step of the stop among the events.
 func (f *keeperEffects) Note(format string, args ...any) {

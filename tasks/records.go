@@ -214,6 +214,8 @@ type Keeper struct {
 	GPUNote     string        `json:"gpu_note,omitempty"` // why it is not known
 	MeasuredAt  *time.Time    `json:"measured_at"`
 	Empty       bool          `json:"empty"` // wait said ECHILD: the tree in our pid namespace is empty
+	Left        bool          `json:"left"`  // it has ended, and all that lived below it was left alone on purpose
+	Stamp       uint64        `json:"stamp"` // that it and all below it bear (identity.Process.Stamp); 0: none
 	UpdatedAt   time.Time     `json:"updated_at"`
 }
 

@@ -43,7 +43,7 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 		t.Ports = []int{*p}
 	}
 	if k := s.seen.Keeper; k != nil {
-		t.Keeper, t.Command = &k.Keeper, k.Command
+		t.Keeper, t.Command, t.Stamp = &k.Keeper, k.Command, k.Stamp
 	}
 	a := s.seen.adopted()
 	if a != nil {
@@ -67,9 +67,14 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 func (s *stopper) SaveCapture(c sweep.Capture) error { return s.dir.WriteCapture(c, true) }
 
 // KeeperDone reports whether the keeper has said that its tree is empty.
-func (s *stopper) KeeperDone() bool {
+func (s *stopper) KeeperDone() bool { return s.keeperSays(func(k Keeper) bool { return k.Empty }) }
+
+// KeeperLeft reports whether the keeper has ended and left the rest alone.
+func (s *stopper) KeeperLeft() bool { return s.keeperSays(func(k Keeper) bool { return k.Left }) }
+
+func (s *stopper) keeperSays(that func(Keeper) bool) bool {
 	k, err := s.dir.ReadKeeper()
-	return err == nil && k.Nonce == s.seen.Task.Nonce && k.Empty
+	return err == nil && k.Nonce == s.seen.Task.Nonce && that(k)
 }
 
 // Note tells the watching person what goes on.

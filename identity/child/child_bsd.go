@@ -15,6 +15,10 @@ import (
 // init, unless it was captured before.
 func Subreap() error { return identity.ErrUnsupported }
 
+// Stamp errors with identity.ErrUnsupported: no number of these systems is inherited
+// for good and shown to others.
+func Stamp(uint64) (uint64, error) { return 0, identity.ErrUnsupported }
+
 func start(c Command) (pid, pidfd int, err error) {
 	signals() // before the first child can end
 	pid, err = fork(c, &syscall.SysProcAttr{})

@@ -2,10 +2,13 @@ package child
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"hob/identity"
 )
 
 // Subreap makes the caller the one that adopts the orphans of its tree.
@@ -40,4 +43,30 @@ func KeepToMyself() {
 	if unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil { // Linux < 5.11
 		closeOnExec()
 	}
+}
+
+// nest is how far below an inherited stamp one's own is, at most.
+const nest = 1 << 16
+
+// Stamp gives the caller, and so all that it starts from now on, a number that
+// descendants keep whatever they do to their environment, session, name, user or
+// cgroup: the hard limit of file locks (RLIMIT_LOCKS), which no kernel has used
+// since 2.4.25. Who may not raise limits can only lower it, so where the caller has
+// inherited a lower one, as below another hob's keeper, the number is below that.
+// It returns what identity.Process.Stamp then shows.
+func Stamp(n uint64) (uint64, error) {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &old); err != nil {
+		return 0, fmt.Errorf("read the limit of file locks: %w", err)
+	}
+	if old.Max <= n {
+		if old.Max <= nest {
+			return 0, fmt.Errorf("stamp the tree: the limit of file locks is %d already: %w", old.Max, identity.ErrUnsupported)
+		}
+		n = old.Max - 1 - n%nest
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+		return 0, fmt.Errorf("set the limit of file locks to %d: %w", n, err)
+	}
+	return n, nil
 }

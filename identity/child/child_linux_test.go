@@ -1,7 +1,9 @@
 package child
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 var roles = map[string]func() error{
-	"instant": instant, "orphans": orphans, "failed": failed, "pinned": pinned, "masked": masked,
+	"instant": instant, "orphans": orphans, "failed": failed, "pinned": pinned, "masked": masked, "stamped": stamped,
 }
 
 func TestReaper(t *testing.T) {
@@ -238,4 +240,66 @@ func masked() error {
 		return errors.New("the thread's own mask was changed")
 	}
 	return e.until(func() bool { return len(e.ended) == 1 && e.ended[0].Code == 0 })
+}
+
+// stamped: a daemon that has forked twice, left the session, cleared its environment
+// and, where it may, changed its user still has the number; a second stamp, as of a
+// keeper below a keeper, is another one.
+func stamped() error {
+	h, err := identity.Local()
+	if err != nil {
+		return err
+	}
+	outer, err := Stamp(1<<30 + 7)
+	if err != nil {
+		return err
+	}
+	inner, err := Stamp(1<<30 + 7)
+	if err != nil {
+		return err
+	}
+	if outer != 1<<30+7 || inner >= outer || inner <= outer-nest-2 {
+		return fmt.Errorf("the stamps are %d and %d", outer, inner)
+	}
+	if err := Subreap(); err != nil {
+		return err
+	}
+	setpriv := ""
+	if os.Getuid() == 0 {
+		setpriv = "setpriv --reuid 65534 --clear-groups"
+	}
+	r := NewReaper()
+	e := run(r)
+	if _, err := r.Start(sh("(env -i setsid "+setpriv+" sleep 311 &)"), func(_, fd int) error { closePidfd(fd); return nil }); err != nil {
+		return err
+	}
+	if err := e.until(func() bool { return len(e.ended) > 0 }); err != nil {
+		return err
+	}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		table, err := h.Snapshot(context.Background(), identity.WantArgs|identity.WantStamp)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(table.Procs, func(p identity.Process) bool {
+			return p.PPID == os.Getpid() && slices.Equal(p.Args, []string{"sleep", "311"})
+		})
+		if i < 0 {
+			continue
+		}
+		p := table.Procs[i]
+		pin, err := h.Open(p.PID)
+		if err != nil {
+			return err
+		}
+		defer pin.Close()
+		if err := pin.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+		if p.Stamp != inner || p.Missing != 0 {
+			return fmt.Errorf("the daemon's stamp is %d, missing %b, want %d", p.Stamp, p.Missing, inner)
+		}
+		return e.until(func() bool { return e.empty > 0 })
+	}
+	return errors.New("the daemon was not seen")
 }

@@ -11,6 +11,10 @@ import (
 // Subreap errors with identity.ErrUnsupported.
 func Subreap() error { return identity.ErrUnsupported }
 
+// Stamp errors with identity.ErrUnsupported: no number of these systems is inherited
+// for good and shown to others.
+func Stamp(uint64) (uint64, error) { return 0, identity.ErrUnsupported }
+
 func start(Command) (pid, pidfd int, err error) { return 0, -1, identity.ErrUnsupported }
 
 func waitExit() {}

@@ -135,6 +135,7 @@ func (w *World) row(p *Process, want identity.Field) identity.Process {
 	fill(identity.WantWchan, private, func() { r.Wchan = wchan(p) })
 	fill(identity.WantStarted, true, func() { r.Started = w.booted.Add(time.Duration(p.start) * tick) })
 	fill(identity.WantDisk, false, nil)
+	fill(identity.WantStamp, w.o.OS == "linux" && p.state != zombie, func() { r.Stamp = p.stamp })
 	fill(identity.WantCwd, private && !dead, func() { r.Cwd = p.cwd })
 	return r
 }

@@ -48,7 +48,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 func (p *Process) inherit(from *Process) {
 	p.parent, p.forker, p.pgid, p.sid, p.tty = from, from, from.pgid, from.sid, from.tty
 	p.uid, p.comm, p.args, p.env, p.cwd, p.cgroup = from.uid, from.comm, from.args, from.env, from.cwd, from.cgroup
-	p.ignored, p.tree, p.spared = from.ignored, from.tree, from.spared
+	p.stamp, p.ignored, p.tree, p.spared = from.stamp, from.ignored, from.tree, from.spared
 	p.sockets = slices.Clone(from.sockets)
 	from.kids, from.had, from.empty = append(from.kids, p), true, false
 }
@@ -82,6 +82,9 @@ func (p *Process) become(d Proc) {
 		p.env = d.Env
 	}
 	p.cwd, p.cgroup = or(d.Cwd, p.cwd), or(d.Cgroup, p.cgroup)
+	if d.Stamp != 0 {
+		p.stamp = d.Stamp
+	}
 	p.stuck, p.hidden, p.kernel = d.Stuck, d.Unreadable, d.Kernel
 	p.reaper, p.reaps, p.never, p.endsEmpty, p.do = d.Subreaper, d.Reap, d.NeverReap, d.EndsEmpty, d.Do
 	for _, s := range d.Ignore {

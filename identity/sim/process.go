@@ -19,8 +19,9 @@ type Proc struct {
 	Env     []string
 	Cwd     string
 	Cgroup  string
-	User    int // uid; 0: the parent's
-	TTY     int // controlling terminal, which needs Setsid
+	Stamp   uint64 // 0: the parent's
+	User    int    // uid; 0: the parent's
+	TTY     int    // controlling terminal, which needs Setsid
 	Setsid  bool
 	Setpgid bool // a process group of its own
 
@@ -83,6 +84,7 @@ type Process struct {
 	env        []string
 	cwd        string
 	cgroup     string
+	stamp      uint64
 	ignored    uint64
 	sockets    []socket
 	hidden     bool

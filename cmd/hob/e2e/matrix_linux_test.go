@@ -18,8 +18,7 @@ import (
 //	terminated  by TERM from hob, or from its keeper
 //	exited      without a signal of hob's: by the hangup of the command's terminal
 //	gone        the same with the command, before there was anything to stop
-//	named       it lives, and the report names it as a look-alike
-//	lost        it lives, and the report only says that the keeper was killed
+//	named       it lives, and the report names it as a look-alike, by its keeper's stamp
 //
 // made is the command itself; the daemons have forked twice and left the session.
 // The last column is the worst that can be done: the keeper is stopped, then the
@@ -34,7 +33,7 @@ setsid             terminated terminated terminated terminated terminated termin
 setsid-nohup       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
 orphan             exited     exited     gone       gone       gone       exited     exited       exited      exited        exited     exited        gone
 daemon             terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-noenv       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    lost
+daemon-noenv       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
 daemon-title       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
 daemon-title-fork  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
 daemon-title-exec  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
@@ -197,7 +196,7 @@ func (k *kitchen) named(rep sweep.Report, list []stranger, left []string) {
 	want := map[int]string{list[0].pin.Ref().PID: "command", list[1].pin.Ref().PID: "marker"}
 	for _, kind := range left {
 		if lookalike(rep, k.pin(kind)) {
-			want[k.pin(kind).Ref().PID] = "marker"
+			want[k.pin(kind).Ref().PID] = "stamp"
 		}
 	}
 	for _, l := range rep.Lookalikes {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hob/identity/child"
 )
 
 // helperEnv makes this test binary act as one of the processes of a task.
@@ -62,7 +64,10 @@ func helper(role string, args []string) int {
 // keeperHelper is the smallest keeper there can be: a subreaper that starts the
 // command in a kernel session of its own and reaps until wait says ECHILD.
 func keeperHelper(args []string) int {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	stamp, _ := strconv.ParseUint(os.Getenv("STAMP"), 10, 64)
+	_, err := child.Stamp(stamp)
+	if err != nil || child.Subreap() != nil {
+		fmt.Fprintln(os.Stderr, "keeper:", err)
 		return 2
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGTERM)

@@ -195,34 +195,55 @@ sh -c 'echo $$ >"$D/spared"; exec bash -c "sh $D/sleep.sh below & exec -a /opt/s
 }
 
 // TestTheTreeOfAKilledKeeper: the rolling capture has most of it; what is in a
-// kernel session of the tree is found by an anchor; what left both is named.
+// kernel session of the tree is found by an anchor; what left both is named, by the
+// keeper's stamp, whatever it did to its environment. While it lives nothing is
+// clean; when it has ended, everything is.
 func TestTheTreeOfAKilledKeeper(t *testing.T) {
 	t.Parallel()
-	k := startFirst(t, sweep.Server, `setsid sh -c 'echo $$ >"$D/leader"; while [ ! -e "$D/go" ]; do sleep 0.02; done; (`+deaf("late")+` &); (setsid -f `+sleeper("lost")+`); exec sleep 300' &`, "leader")
+	k := startFirst(t, sweep.Server, `setsid sh -c 'echo $$ >"$D/leader"; while [ ! -e "$D/go" ]; do sleep 0.02; done; (`+deaf("late")+` &);
+(setsid -f `+sleeper("lost")+`); (env -i D="$D" setsid -f `+sleeper("cleared")+`); exec sleep 300' &`, "leader")
 	prev := k.observe(sweep.Capture{})
-	keeper, err := k.h.Open(k.ref("keeper").PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keeper.Close()
-	if err := keeper.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	k.until("the keeper to be gone, so that it adopts nobody", func() bool { return keeper.Verify().Verdict == identity.Gone })
+	k.kill("keeper")
 	k.touch("go")
-	k.ref("late")
-	k.ref("lost")
+	for _, name := range []string{"late", "lost", "cleared"} {
+		k.ref(name)
+	}
 	r := k.stop(prev, sweep.Options{})
 	if m := k.member(r, "late"); m.Fate != sweep.Killed || !slices.Contains(m.Evidence, sweep.Session) {
 		t.Errorf("late: %+v", m)
 	}
-	if l := k.lookalike(r, "lost"); !slices.Contains(l.Why, "marker") || !k.alive("lost") {
-		t.Errorf("lost: %+v", l)
+	for name, why := range map[string][]string{"lost": {"marker", "command", "stamp"}, "cleared": {"command", "stamp"}} {
+		if l := k.lookalike(r, name); !slices.Equal(l.Why, why) || !k.alive(name) {
+			t.Errorf("%s: %+v", name, l)
+		}
 	}
+	if r.Verdict != sweep.Unverified || !k.notes(r, "2 processes bear its stamp") {
+		t.Error(k.story(r))
+	}
+	k.kill("lost", "cleared")
+	r = k.stop(k.saved[len(k.saved)-1], sweep.Options{})
 	k.stopped(r, "leader", "late", "main")
-	if !slices.ContainsFunc(r.Host.Notes, func(n string) bool { return strings.Contains(n, "keeper") }) {
+	if !k.notes(r, "was ended by another hand") {
 		t.Errorf("nothing says that the keeper was gone: %q", r.Host.Notes)
 	}
+}
+
+// TestAKilledKeeperWithoutAStamp, as that of an older hob: nobody can tell what left.
+func TestAKilledKeeperWithoutAStamp(t *testing.T) {
+	t.Parallel()
+	k := startFirst(t, sweep.Server, sleeper("x")+` &`, "x")
+	prev := k.observe(sweep.Capture{})
+	k.kill("keeper")
+	k.target.Stamp = 0
+	r := k.stop(prev, sweep.Options{})
+	if r.Verdict != sweep.Unverified || k.alive("x") || !k.notes(r, "had not stamped its tree") {
+		t.Error(k.story(r))
+	}
+}
+
+// notes reports whether a note of the report has these words.
+func (k *real) notes(r sweep.Report, words string) bool {
+	return slices.ContainsFunc(r.Host.Notes, func(n string) bool { return strings.Contains(n, words) })
 }
 
 // TestWhenTheCommandHasEnded is the keeper's own stop, reason "exited".

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -33,9 +34,12 @@ type real struct {
 	mu     sync.Mutex
 	saved  []sweep.Capture
 	panes  int
-	notes  []string
+	told   []string
 	onSave func(sweep.Capture) error
 }
+
+// stamps counts the keepers: each has a stamp of its own, as those of real ones differ.
+var stamps atomic.Uint64
 
 // startReal starts a command under a keeper.
 func startReal(t testing.TB, kind sweep.Kind, args ...string) *real {
@@ -47,7 +51,8 @@ func startReal(t testing.TB, kind sweep.Kind, args ...string) *real {
 	k := &real{t: t, dir: t.TempDir(), h: h, refs: map[string]identity.Ref{},
 		marker: fmt.Sprintf("marker-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	k.keeper = exec.Command(os.Args[0], args...)
-	k.keeper.Env = append(os.Environ(), helperEnv+"=keeper", "D="+k.dir, "MARKER="+k.marker)
+	stamp := 1<<30 + stamps.Add(1)
+	k.keeper.Env = append(os.Environ(), helperEnv+"=keeper", "D="+k.dir, "MARKER="+k.marker, fmt.Sprint("STAMP=", stamp))
 	var words bytes.Buffer
 	k.keeper.Stderr = &words
 	for name, text := range scripts {
@@ -68,7 +73,7 @@ func startReal(t testing.TB, kind sweep.Kind, args ...string) *real {
 		}
 	})
 	keeper, command := k.ref("keeper"), k.ref("command")
-	k.target = sweep.Target{Run: "r", Task: "t", Kind: kind, Marker: k.marker, Args: args, Keeper: &keeper, Command: &command,
+	k.target = sweep.Target{Run: "r", Task: "t", Kind: kind, Marker: k.marker, Args: args, Keeper: &keeper, Command: &command, Stamp: stamp,
 		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: 2 * time.Second, TermGrace: time.Second, Detached: "kill"}}
 	return k
 }
@@ -175,8 +180,10 @@ func (k *real) KeeperDone() bool {
 	return err == nil
 }
 
+func (k *real) KeeperLeft() bool { return false }
+
 func (k *real) Note(format string, args ...any) {
-	k.notes = append(k.notes, fmt.Sprintf(format, args...))
+	k.told = append(k.told, fmt.Sprintf(format, args...))
 }
 
 func (k *real) observe(prev sweep.Capture) sweep.Capture {
@@ -224,7 +231,7 @@ func (k *real) story(r sweep.Report) string {
 	for _, l := range r.Lookalikes {
 		fmt.Fprintf(&b, "  like %d %q %v %s\n", l.PID, l.Args, l.Why, l.Note)
 	}
-	fmt.Fprintf(&b, "  ports %v notes %q\n  %s", r.Ports, r.Host.Notes, strings.Join(k.notes, "\n  "))
+	fmt.Fprintf(&b, "  ports %v notes %q\n  %s", r.Ports, r.Host.Notes, strings.Join(k.told, "\n  "))
 	return b.String()
 }
 
