@@ -53,10 +53,11 @@ $(LINT):
 	GOBIN='$(TOOLS)' go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv '$(TOOLS)/golangci-lint' '$(LINT)'
 
-cross: ## every system that hob claims to build on
+cross: ## every system that hob claims to build on; its tests are compiled too
 	@for os in linux/arm64 linux/386 darwin/arm64 freebsd/amd64 openbsd/amd64 windows/amd64; do \
-	  echo "build $$os"; \
+	  echo "build and vet $$os"; \
 	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go build ./... || exit 1; \
+	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go vet ./... || exit 1; \
 	done
 
 clean:
