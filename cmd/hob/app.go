@@ -63,12 +63,13 @@ func interrupted(err error) error {
 	return errors.Join(tasks.ErrInterrupted, err)
 }
 
-// interruptible ends with the first INT, TERM or HUP; the second one ends hob as
+// interruptible ends with the first INT, TERM, HUP or QUIT (Ctrl-\ is one more way to
+// ask a verb to let go, and no reason for a dump); the second one ends hob as
 // if it had never listened.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
 		if _, ok := <-ch; ok {
 			cancel(tasks.ErrInterrupted)
