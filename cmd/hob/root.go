@@ -32,7 +32,7 @@ behind, and with no other.`,
 	cmd.AddCommand(
 		a.upCommand(), a.downCommand(), a.restartCommand(), a.runCommand(),
 		a.psCommand(), a.logsCommand(), a.attachCommand(), a.waitCommand(), a.eventsCommand(),
-		a.adoptCommand(), a.sweepCommand(), a.reapCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
+		a.adoptCommand(), a.importCommand(), a.sweepCommand(), a.reapCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
 		a.recipesCommand(), a.schemaCommand(), a.whyCommand(), a.convertCommand(), a.freezeCommand(),
 		a.versionCommand(),
 	)

@@ -1,0 +1,169 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-envparse"
+	"github.com/kballard/go-shellquote"
+)
+
+// Secrets in foreign commands. What looks like one is taken for one: moving a word
+// into a file of its own harms nothing, and showing a token does.
+
+// secretValue are tokens by their own look: those of Hugging Face, OpenAI and its
+// kin, GitHub, GitLab, AWS and Google, a bearer's, and the password of a URL.
+var secretValue = lazy(`(?:^|[^A-Za-z0-9])(?:hf_[A-Za-z0-9]{8,}|api_org_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}|gh[opsur]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}|[Bb]earer\s+\S{6,})|://[^/@\s:]*:[^/@\s]+@`)
+
+// secretName reports whether an option or a variable is called after a secret:
+// --api-key, HF_TOKEN, and not --max-tokens or --tokenizer.
+func secretName(name string) bool {
+	name = strings.ToLower(strings.TrimLeft(name, "-"))
+	parts := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' || c == '.' })
+	for i, p := range parts {
+		switch p {
+		case "token", "secret", "secrets", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth", "bearer", "pat":
+			return true
+		case "key", "keys":
+			if i > 0 && (parts[i-1] == "api" || parts[i-1] == "access" || parts[i-1] == "secret" || parts[i-1] == "private" || parts[i-1] == "admin" || parts[i-1] == "auth") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// secretWords says which words of a command are secrets: the value behind an
+// option of such a name, or what looks like a token wherever it stands.
+func secretWords(args []string) []bool {
+	found := make([]bool, len(args))
+	for i, a := range args {
+		name, value, both := strings.Cut(a, "=")
+		option := strings.HasPrefix(a, "-")
+		switch {
+		case secretValue().MatchString(a):
+			found[i] = true
+		case both && value != "" && secretName(name):
+			found[i] = true
+		case option && !both && secretName(name) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
+			found[i+1] = true
+		}
+	}
+	return found
+}
+
+// Hide is a command line for people to read: what looks like a secret is left out.
+func Hide(args []string) []string {
+	out := make([]string, len(args))
+	for i, secret := range secretWords(args) {
+		name, _, both := strings.Cut(args[i], "=")
+		switch {
+		case strings.ContainsAny(args[i], " \n\t"): // a shell's text: a whole command in one word
+			secret = secret || secretText(args[i])
+			both = false
+		case !secret:
+		case secretValue().MatchString(name):
+			both = false
+		}
+		switch {
+		case !secret:
+			out[i] = args[i]
+		case both:
+			out[i] = name + "=…"
+		default:
+			out[i] = "…"
+		}
+	}
+	return out
+}
+
+// secretText reports whether a text that is not taken apart may hold a secret.
+func secretText(text string) bool {
+	if secretValue().MatchString(text) {
+		return true
+	}
+	fields := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n;&|()'\"`", c) })
+	for _, secret := range secretWords(fields) {
+		if secret {
+			return true
+		}
+	}
+	return false
+}
+
+// moved is a command whose secrets stand in variables.
+type moved struct {
+	text string // for a shell; "" where there was no secret
+	vars []pair
+}
+
+// moveSecrets has a command take its secrets from variables: the shell fills them
+// in, so that they stand in no recipe.
+func moveSecrets(args []string) moved {
+	secret := secretWords(args)
+	var m moved
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = shellquote.Join(a)
+		if !secret[i] {
+			continue
+		}
+		option, value, both := strings.Cut(a, "=")
+		head := ""
+		switch {
+		case both && strings.HasPrefix(a, "-"):
+			head = shellquote.Join(option + "=")
+		case i > 0 && strings.HasPrefix(args[i-1], "-"):
+			option, value = args[i-1], a
+		default:
+			option, value = "secret", a
+		}
+		name := m.variable(option)
+		m.vars = append(m.vars, pair{name, value})
+		words[i] = head + `"$` + name + `"`
+	}
+	if len(m.vars) > 0 {
+		m.text = "exec " + strings.Join(words, " ")
+	}
+	return m
+}
+
+// variable is a name for the value of an option, that no other has.
+func (m moved) variable(option string) string {
+	base := strings.ToUpper(strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '_'
+	}, option), "_"))
+	name := "IMPORTED_" + base
+	for n := 2; ; n++ {
+		taken := false
+		for _, p := range m.vars {
+			taken = taken || p.name == name
+		}
+		if !taken {
+			return name
+		}
+		name = fmt.Sprintf("IMPORTED_%s_%d", base, n)
+	}
+}
+
+// envFile is the text of an env_file, and whether it reads back as it was meant.
+func envFile(vars []pair) (string, bool) {
+	var b strings.Builder
+	for _, p := range vars {
+		fmt.Fprintf(&b, "%s=\"%s\"\n", p.name, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p.value))
+	}
+	read, err := envparse.Parse(bytes.NewReader([]byte(b.String())))
+	if err != nil || len(read) != len(vars) {
+		return "", false
+	}
+	for _, p := range vars {
+		if read[p.name] != p.value {
+			return "", false
+		}
+	}
+	return b.String(), true
+}
