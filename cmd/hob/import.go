@@ -203,7 +203,7 @@ func (a *app) importedAll(got imported) error {
 	}
 	if !a.quiet {
 		for _, n := range droppedOf(got) {
-			fmt.Fprintln(a.err, shown([]rune(note(got.File, n))))
+			fmt.Fprintln(a.err, shown([]rune(note(got.File, "", n))))
 		}
 	}
 	err := a.table([]string{"NAME", "TYPE", "WAS", "NOW", "PANE", "PID", "PORT", "RECIPE", "WHY"}, importedRows(got.Entries, a.outTTY))
