@@ -185,4 +185,5 @@ type untouched struct{}
 func (untouched) SaveCapture(sweep.Capture) error { return nil }
 func (untouched) ClosePane(context.Context) error { return nil }
 func (untouched) KeeperDone() bool                { return false }
+func (untouched) KeeperLeft() bool                { return false }
 func (untouched) Note(string, ...any)             {}
