@@ -57,7 +57,8 @@ var engineRule = &rule{
 		{"rehearse", words_, "the pilot's flags for this engine's shape", ""},
 		{"traps", &rule{says: "a list of sentences", forms: sequence, item: anyText}, "what is easily got wrong", ""},
 		{"sources", &rule{says: "a mapping of keys to pages", forms: mapping, each: &rule{says: "a list of pages", forms: sequence, item: anyText},
-			named: taskName, namesAre: "the key of a fact"}, "where each fact comes from", ""},
+			named: taskName, namesAre: "the key of a fact"}, "where each fact comes from: the page, and in brackets what it says", ""},
+		{"unverified", &rule{says: "a list of facts", forms: sequence, item: anyText}, "facts that nobody has held against their source yet", ""},
 	},
 }
 
