@@ -218,14 +218,16 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 // begin writes that the stop has begun. The keeper of a start that was cut may
 // just be coming up: it writes itself down and then looks at task.json again, so
 // either it sees the stop, and starts nothing, or it is seen here, where it is
-// looked for again after that.
+// looked for again after that; so is a command that it had not written down, which
+// would else not get its own stop signal. (A restart is no such case: the keeper
+// starts again under the lock that is held here.)
 func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Capture) (sweep.Target, sweep.Capture, error) {
 	task := *s.seen.Task
 	s.byItself = endedByItself(s.seen)
 	task.State, task.Reason, task.UpdatedAt = Stopping, reason, s.now()
 	s.event(s.run, s.dir.Name, "stopping: "+reason)
 	s.seen.Task = &task
-	if err := s.dir.WriteTask(task); err != nil || s.seen.Keeper != nil {
+	if err := s.dir.WriteTask(task); err != nil || s.seen.Keeper != nil && s.seen.Keeper.Command != nil {
 		return t, prev, err
 	}
 	s.seen = s.look(s.dir)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -75,18 +76,28 @@ func (m *Manager) untilEnd(ctx context.Context, w *watcher, n Name) (Ending, err
 }
 
 func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected bool) (Ending, error) {
-	t := m.Store.Run(n.Run).Task(n.Task)
+	r := m.Store.Run(n.Run)
+	t := r.Task(n.Task)
 	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) && !expected {
 		return Ending{Name: n, State: Stopped, Note: "never started"}, nil
 	}
-	wake, err := w.add(t.Path, stateFiles)
+	wake := make(chan struct{}, 1)
+	err := errors.Join(w.join(t.Path, stateFiles, wake), w.join(m.Store.runs(), func(file string) bool { return file == n.Run }, wake))
 	if err != nil {
 		return Ending{Name: n}, err
 	}
+	run, _ := r.Read() // what is wrong with it is no business of this task's
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var end <-chan struct{}
 	for {
+		switch at := m.whereIs(r, run.ID); at {
+		case r:
+		case nil:
+			return Ending{Name: n, State: Unverified}, unverified("", "%s was removed while it was waited for: how it ended is not known", n)
+		default:
+			return endingOf(n, m.look(at.Task(n.Task))), nil
+		}
 		seen := m.look(t)
 		if seen.Trouble != nil {
 			return Ending{Name: n, State: Unverified}, seen.Trouble
@@ -105,6 +116,22 @@ func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected b
 			return Ending{Name: n}, context.Cause(ctx)
 		}
 	}
+}
+
+// whereIs finds the run with this id: where it was, in the archive when its name
+// was used again, nil when it was removed.
+func (m *Manager) whereIs(r *RunDir, id string) *RunDir {
+	now, err := r.Read()
+	if id == "" || err == nil && now.ID == id || trouble(err) != nil {
+		return r
+	}
+	archived, _ := m.Store.Archived() // what cannot be read is not it
+	for _, a := range slices.Backward(archived) {
+		if old, err := a.Read(); a.Name == r.Name && err == nil && old.ID == id {
+			return a
+		}
+	}
+	return nil
 }
 
 // hasEnded: the task is over, or in a state that it does not leave by itself.
