@@ -33,6 +33,7 @@ func (m *Manager) Logs(ctx context.Context, sel []Selection, o LogOptions, out f
 	var wg sync.WaitGroup
 	var errs []error
 	for _, s := range sel {
+		errs = append(errs, s.Err)
 		for _, task := range s.Tasks {
 			if err := noLog(s.Run.Task(task)); err != nil {
 				errs = append(errs, err)

@@ -171,7 +171,8 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 	if err == nil {
 		out.Report = &rep
 	}
-	out.Err = trouble(err)
+	_, captureErr := t.ReadCapture() // by what it knows alone hob could find survivors
+	out.Err = errors.Join(trouble(err), trouble(captureErr))
 	if o.DryRun {
 		return
 	}

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -23,16 +24,29 @@ func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out 
 			}
 		}
 	}
+	var errs []error
+	for _, s := range sel {
+		errs = append(errs, s.Err)
+		m.noteCut(s.Run)
+	}
 	seen := map[string]*eventsRead{}
 	for {
 		if err := newEvents(sel, seen, out); err != nil || !follow {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		select {
 		case <-wake:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// noteCut says that lines are left out, which a crash has cut: history, and no
+// record that anything is decided by, so it is a note.
+func (m *Manager) noteCut(r *RunDir) {
+	if _, torn, _ := r.Events(); torn > 0 {
+		m.warn([]string{fmt.Sprintf("%s: lines left out, since a crash has cut them: %d", r.file("events.jsonl"), torn)})
 	}
 }
 

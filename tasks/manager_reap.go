@@ -107,6 +107,7 @@ func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, owner ide
 	}
 	switch decideReap(life, owner.Verdict, seen.Task.State, d) {
 	case reapLeave:
+		out.Err = seen.Trouble
 		out.Did = "left as it is: " + cmp.Or(d.Note, owner.Reason)
 	case reapStop:
 		return m.stopTask(ctx, r, t, StopOptions{Reason: "owner", DryRun: o.DryRun})

@@ -24,7 +24,7 @@ func (m *Manager) ReportsOf(sel []Selection) ([]PastReport, error) {
 	for _, s := range sel {
 		l, err := reportsIn(s.Run, s.Tasks, "")
 		list = append(list, l...)
-		errs = append(errs, err)
+		errs = append(errs, s.Err, err)
 	}
 	return list, errors.Join(errs...)
 }

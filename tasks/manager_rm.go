@@ -174,6 +174,9 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	}
 	for _, name := range tasks {
 		n, t := Name{r.Name, name}, r.Task(name)
+		if err := unreadable(t); err != nil && !forget {
+			return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " gives the record up"}
+		}
 		if err := mayForget(n, Derive(m.look(t)), forget, isAdopted(t)); err != nil {
 			return err
 		}
@@ -182,6 +185,16 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 		}
 	}
 	return nil
+}
+
+// unreadable are the records of a task that cannot be trusted, of those that a look
+// at the task does not need.
+func unreadable(t *TaskDir) error {
+	_, spec := t.ReadSpec()
+	_, capture := t.ReadCapture()
+	_, stop := t.ReadStop()
+	_, report := t.ReadReport()
+	return errors.Join(trouble(spec), trouble(capture), trouble(stop), trouble(report))
 }
 
 // keeperAlive is the pid of a keeper that lives, whatever task.json says or does

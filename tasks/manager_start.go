@@ -65,6 +65,11 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	if err := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"}).unsettled(); err != nil {
 		return false, &Problem{Err: fmt.Errorf("%s was not started over what is left of it: %w", t.Name, err), Tip: "hob sweep " + u.dir.Name}
 	}
+	_, captureErr := t.dir.ReadCapture()
+	_, stopErr := t.dir.ReadStop()
+	if err := errors.Join(trouble(captureErr), trouble(stopErr)); err != nil {
+		return false, err // torn: kept, not forgotten
+	}
 	return true, t.dir.forget("keeper.json", "exit.json", "stop.json", "capture.json")
 }
 

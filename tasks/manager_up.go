@@ -252,10 +252,16 @@ func (u *upRun) settleRun(ctx context.Context, have map[string]Derived) error {
 	if d, torn := have[""]; torn {
 		return unverified("move the file away once you know what it was", "run %q: %s", u.dir.Name, d.Note)
 	}
-	if u.o.DryRun {
-		return nil
-	}
 	names, _ := u.taskNames(u.dir)
+	if u.o.DryRun {
+		var errs []error
+		for _, name := range names {
+			t := u.dir.Task(name)
+			_, err := t.ReadCapture()
+			errs = append(errs, u.look(t).Trouble, trouble(err))
+		}
+		return errors.Join(errs...)
+	}
 	outs := u.stopTasks(ctx, Selection{Run: u.dir, Tasks: names, Whole: true}, StopOptions{Reason: "up"})
 	for _, o := range outs {
 		if err := o.unsettled(); err != nil {

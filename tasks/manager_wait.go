@@ -55,7 +55,9 @@ func (m *Manager) Wait(ctx context.Context, sel []Selection) ([]Ending, error) {
 	}
 	defer w.close()
 	var names []Name
+	var selErrs []error
 	for _, s := range sel {
+		selErrs = append(selErrs, s.Err)
 		for _, task := range s.Tasks {
 			names = append(names, Name{s.Run.Name, task})
 		}
@@ -66,7 +68,7 @@ func (m *Manager) Wait(ctx context.Context, sel []Selection) ([]Ending, error) {
 		wg.Go(func() { ends[i], errs[i] = m.untilEnd(ctx, w, n) })
 	}
 	wg.Wait()
-	return ends, errors.Join(errs...)
+	return ends, errors.Join(append(selErrs, errs...)...)
 }
 
 // untilEnd waits until one task has ended. One that was never started is not
@@ -105,6 +107,9 @@ func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected b
 		if seen.Task != nil && hasEnded(seen) {
 			return endingOf(n, seen), nil
 		}
+		if seen.Task == nil && !expected {
+			return Ending{Name: n, State: Unverified}, unverified("", "%s: its record was removed meanwhile", n)
+		}
 		if end == nil {
 			end = m.endOfTask(ctx, seen)
 		}
@@ -142,8 +147,14 @@ func hasEnded(s Seen) bool {
 
 // Failure is what a verb says of work that failed.
 func (e Ending) Failure() error {
-	if e.Good() {
+	err := fmt.Errorf("%s %s: %s", e.Name, e.State, e.Note)
+	switch {
+	case e.Good():
 		return nil
+	case e.State == Survivors:
+		return &Problem{Kind: ErrSurvivors, Err: err, Tip: "hob report " + e.String() + " names them"}
+	case e.State == Unverified:
+		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob sweep " + e.String() + " looks once more"}
 	}
-	return fmt.Errorf("%s %s: %s", e.Name, e.State, e.Note)
+	return err
 }

@@ -221,24 +221,32 @@ func TestRecordsComeBack(t *testing.T) {
 	}
 }
 
+// recordKinds are all records, each with what reads and what writes it.
+func recordKinds(r *RunDir, d *TaskDir) map[string]struct{ read, write func() error } {
+	type use = struct{ read, write func() error }
+	code := 3
+	run := Run{Name: "chat", ID: "feedface", Tasks: []string{"llm"}, Ports: map[string]int{"llm": 8000}, Resolved: []byte(`{"a": [1, "ü"]}`)}
+	self := testRef(7)
+	return map[string]use{
+		r.file("run.json"):     {func() error { _, err := r.Read(); return err }, func() error { return r.Write(run) }},
+		d.file("task.json"):    {func() error { _, err := d.ReadTask(); return err }, func() error { return d.WriteTask(testTask()) }},
+		d.file("spec.json"):    {func() error { _, err := d.ReadSpec(); return err }, func() error { return d.WriteSpec(Spec{Run: "chat", Task: "llm", Args: []string{"a", "b"}}) }},
+		d.file("keeper.json"):  {func() error { _, err := d.ReadKeeper(); return err }, func() error { return d.WriteKeeper(Keeper{Nonce: "n", Keeper: self, Command: &self}) }},
+		d.file("capture.json"): {func() error { _, err := d.ReadCapture(); return err }, func() error { return d.WriteCapture(testCapture(PhaseStop), true) }},
+		d.file("exit.json"):    {func() error { _, err := d.ReadExit(); return err }, func() error { return d.WriteExit(Exit{Nonce: "n", Code: &code}) }},
+		d.file("stop.json"):    {func() error { _, err := d.ReadStop(); return err }, func() error { return d.WriteStop(StopRequest{Nonce: "n", Reason: "down"}) }},
+		d.file("report.json"):  {func() error { _, err := d.ReadReport(); return err }, func() error { return d.WriteReport(sweep.Report{Run: "chat", Task: "llm", Reason: "down"}) }},
+	}
+}
+
 // TestCutAtEveryByte: wherever a record was cut, it is torn, it is kept byte by
 // byte, and no writer replaces it (fault 42).
 func TestCutAtEveryByte(t *testing.T) {
-	_, d := newTask(t)
-	if err := errors.Join(d.WriteTask(testTask()), d.WriteCapture(testCapture(PhaseStop), true)); err != nil {
-		t.Fatal(err)
-	}
-	for name, use := range map[string]func() [2]error{
-		"task.json": func() [2]error {
-			_, err := d.ReadTask()
-			return [2]error{err, d.WriteTask(testTask())}
-		},
-		"capture.json": func() [2]error {
-			_, err := d.ReadCapture()
-			return [2]error{err, d.WriteCapture(testCapture(PhaseStop), false)}
-		},
-	} {
-		path := d.file(name)
+	r, d := newTask(t)
+	for path, use := range recordKinds(r, d) {
+		if err := errors.Join(use.write(), use.read()); err != nil {
+			t.Fatal(err)
+		}
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -247,14 +255,14 @@ func TestCutAtEveryByte(t *testing.T) {
 			if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for i, err := range use() {
+			for _, err := range []error{use.read(), use.write()} {
 				var bad *RecordError
 				if !errors.As(err, &bad) || bad.Kind != Torn || bad.Path != path {
-					t.Fatalf("%s cut at %d of %d, call %d: %v", name, cut, len(whole), i, err)
+					t.Fatalf("%s cut at %d of %d: %v", path, cut, len(whole), err)
 				}
 			}
 			if now, _ := os.ReadFile(path); !bytes.Equal(now, whole[:cut]) {
-				t.Fatalf("%s cut at %d was changed", name, cut)
+				t.Fatalf("%s cut at %d was changed", path, cut)
 			}
 		}
 	}

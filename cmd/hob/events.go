@@ -30,6 +30,7 @@ what. With --json a list, or with -f a line for each.`,
 			if err != nil {
 				return err
 			}
+			m.Warn = func(what string) { a.note("note: %s", what) }
 			sel, err := named(m, args)
 			if err != nil {
 				return err
