@@ -40,6 +40,7 @@ var engineRule = &rule{
 		{"ready", readyRule, "how it shows that it answers", ""},
 		{"stop", stopRule, "how it is ended well", ""},
 		{"needs", needsRule, "what the host must have", ""},
+		{"expects", expectsRule, "what the host should have: its lack is told before a start", ""},
 		{"gpus", &rule{says: "a mapping", forms: mapping, keys: []key{
 			{"env", words_, "the variables that choose GPUs", ""},
 			{"none", anyText, "their value for no GPU", ""},

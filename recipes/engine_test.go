@@ -31,7 +31,7 @@ func TestEnginesAreWhole(t *testing.T) {
 }
 
 // sourced are the facts that are only true of an engine because somebody says so.
-var sourced = []string{"command", "model_flag", "port", "env", "ready", "stop", "gpus", "cache", "drain", "progress", "tree", "api_key", "says"}
+var sourced = []string{"command", "model_flag", "port", "env", "ready", "stop", "gpus", "cache", "drain", "progress", "tree", "api_key", "says", "expects"}
 
 // page is a source that was opened: where it is, and what it says. An example of
 // ours that is run by a test is one too.

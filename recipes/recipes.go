@@ -43,6 +43,7 @@ type Task struct {
 	Restart   Restart      `json:"restart"`
 	DependsOn []Dependency `json:"depends_on"`
 	Needs     Needs        `json:"needs"`
+	Expects   []Expect     `json:"expects,omitempty"`
 	// Hooks are commands that go with the task's life.
 	Before     *Hook `json:"before,omitempty"`      // must end with 0 before each start
 	AfterReady *Hook `json:"after_ready,omitempty"` // once it answers

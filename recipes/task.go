@@ -58,7 +58,7 @@ func (l *loader) finish(d *draft) {
 	l.env(d)
 	t.Ready = l.ready(d)
 	t.Stop = l.stop(d)
-	t.Restart = restart(d)
+	t.Restart, t.Expects = restart(d), l.expects(d)
 	if !l.rehearsed(d) {
 		t.Needs = needs(l.fact(d, "needs", needsRule))
 	}

@@ -35,7 +35,7 @@ func (u *upRun) preflight(ctx context.Context) error {
 	if slices.ContainsFunc(wants, func(w want) bool { return w.port > 0 || w.task.GPUAuto != nil || w.task.Needs.GPUMemory > 0 }) {
 		u.notes = append(u.notes, c.blind...)
 	}
-	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts(), disk: freeDisk,
+	g := ground{program: findProgram, folder: folderExists, mine: u.ownPorts(), disk: freeDisk, host: u.hostFacts(ctx),
 		hungry: func() holds { return u.memoryHolds(ctx) }}
 	g.claimed, g.doubt = c.ports, c.doubt
 	if g.held, err = u.held(ctx, wants); err != nil {

@@ -24,6 +24,7 @@ type ground struct {
 	mine    map[int]struct{} // ports that tasks of this run, left alone, hold
 	hungry  func() holds     // who has the most memory
 	disk    func(dir string) (free uint64, fs string, err error)
+	host    hostFacts
 }
 
 // want is what preflight needs to know of a task that is to start.
@@ -54,6 +55,7 @@ func preflight(run string, wants []want, g ground) (notes []string, err error) {
 	notes, errs = append(notes, note), append(errs, err)
 	more, err := checkDisk(wants, g)
 	notes, errs = append(notes, more...), append(errs, err)
+	notes = append(notes, checkExpects(wants, g.host)...)
 	return slices.DeleteFunc(notes, func(s string) bool { return s == "" }), errors.Join(errs...)
 }
 

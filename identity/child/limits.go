@@ -51,6 +51,18 @@ func (l Limits) Beyond(own Limits) (rest Limits, nofile uint64) {
 	return rest, nofile
 }
 
+// Soft is the soft limit of a resource, and whether it is known.
+func (l Limits) Soft(name string) (uint64, bool) {
+	soft, _, err := bounds(l[name])
+	return soft, err == nil
+}
+
+// Hard is the hard one: what a program may raise its own to.
+func (l Limits) Hard(name string) (uint64, bool) {
+	_, hard, err := bounds(l[name])
+	return hard, err == nil
+}
+
 // text is for the command line of With: names in order.
 func (l Limits) text() string {
 	var words []string
