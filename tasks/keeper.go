@@ -85,7 +85,8 @@ type life struct {
 	exit     *Exit // once it has ended
 	graceAt  time.Time
 	restart  restartPlan
-	reported bool // step 4 and what follows is done
+	reported bool  // step 4 and what follows is done
+	pids     []int // of the processes that it had, once reported
 }
 
 // RunKeeper is `hob keeper SPEC`: the first process of a pane and the parent of

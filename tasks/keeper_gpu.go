@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ type gpuWatch struct {
 	at     time.Time          // of the next look; zero: none
 	cancel context.CancelFunc // of nvidia-smi under way
 	life   int                // what was asked for an earlier life is not listened to
+
+	askAt time.Time // before a restart: when nvidia-smi is asked again
+	free  bool      // it has said that nothing of the life before is counted any more
+	held  string    // or what is
 }
 
 // begin looks out for a command that has just been started.
@@ -38,7 +43,7 @@ func (w *gpuWatch) begin(k *keeper) {
 // end stops looking: nothing of ours may be in the tree of a task that ends.
 func (w *gpuWatch) end(k *keeper) {
 	k.rec.GPUBytes, k.rec.GPUAt, k.rec.GPUNote = nil, nil, ""
-	w.at = time.Time{}
+	w.at, w.askAt, w.free, w.held = time.Time{}, time.Time{}, false, ""
 	w.life++
 	if w.cancel != nil {
 		w.cancel()
@@ -96,6 +101,51 @@ func (w *gpuWatch) ask(k *keeper, smi string, unlock Unlock) {
 			}
 		})
 	}()
+}
+
+// returned reports whether the driver has taken back the GPU memory of the life
+// before. It asks beside the loop. A driver that cannot be asked is no reason to
+// wait: the command will say so itself.
+func (w *gpuWatch) returned(k *keeper, now time.Time) bool {
+	smi := k.smi()
+	switch {
+	case w.free || smi == "":
+		return true
+	case w.cancel != nil || now.Before(w.askAt):
+		return false
+	}
+	ctx, cancel := context.WithCancel(bg)
+	w.cancel = cancel
+	life, pids := w.life, k.life.pids
+	go func() {
+		uses, err := k.gpuReader(smi).NVIDIA(ctx)
+		k.post(func() {
+			if w.life != life {
+				return
+			}
+			cancel()
+			w.cancel = nil
+			w.held = k.unreturned(uses, pids)
+			w.free, w.askAt = err != nil || w.held == "", k.h.Now().Add(gpuSoon)
+		})
+	}()
+	return false
+}
+
+// unreturned says which memory the driver still counts for processes that have
+// ended, "" for none. A number may be another's by now.
+func (k *keeper) unreturned(uses []gpu.Use, pids []int) string {
+	for _, u := range uses {
+		if !slices.Contains(pids, u.PID) {
+			continue
+		}
+		if pin, err := k.h.Open(u.PID); err == nil {
+			_ = pin.Close()
+			continue
+		}
+		return fmt.Sprintf("memory of GPU %s is still counted for pid %d, which has ended", u.GPU, u.PID)
+	}
+	return ""
 }
 
 // take sums up what the tree held at the time of a look.

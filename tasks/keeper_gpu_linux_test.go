@@ -146,3 +146,24 @@ func TestGPUNewsAge(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartWaitsForTheGPU: the memory of the life before must be given back.
+func TestRestartWaitsForTheGPU(t *testing.T) {
+	g := newRig(t, sweep.Server).sh(`echo $$ >>pids; [ $(wc -l <pids) -lt 2 ] && exit 1; exec sleep 1000`)
+	g.withSMI(`case "$1" in
+*compute-apps*) cd ` + "${0%/*}" + `; test -e freed || echo "$(head -n 1 pids), GPU-aa, 5";;
+*) echo "0, GPU-aa";;
+esac`)
+	g.spec.Restart = Restart{Policy: "on-failure", Max: 3, Backoff: time.Millisecond}
+	g.start().up()
+	g.until("it waits for the GPU", func() bool {
+		return strings.Contains(g.keeper().ReadyNote, "memory of GPU 0 is still counted for pid ")
+	})
+	if k := g.keeper(); k.Restarts != 0 {
+		t.Errorf("restarts: %d", k.Restarts)
+	}
+	if err := os.WriteFile(filepath.Join(g.spec.Dir, "freed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.until("it is started again", func() bool { k := g.keeper(); return k.Restarts == 1 && k.Command != nil })
+}

@@ -212,7 +212,7 @@ func (k *keeper) tickLock(now time.Time) {
 func (k *keeper) nextDue() time.Time {
 	now := k.h.Now()
 	due := now.Add(time.Hour)
-	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.gpus.at, k.life.graceAt, k.giveUpAt} {
+	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.gpus.at, k.gpus.askAt, k.life.graceAt, k.giveUpAt} {
 		if at.After(now) && at.Before(due) {
 			due = at
 		}

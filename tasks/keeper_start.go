@@ -201,13 +201,19 @@ func (k *keeper) farewell(now time.Time) string {
 }
 
 // restartDue reports whether the pause before a restart is over, and nobody
-// holds the port.
+// holds the port or the GPU memory of the life before.
 func (k *keeper) restartDue(now time.Time) bool {
 	l := &k.life
 	if !l.restart.again || !l.reported || !k.reaper.Empty() || now.Before(l.exit.At.Add(l.restart.pause)) {
 		return false
 	}
 	holder := k.portHolder()
+	if holder == "" && !k.gpus.returned(k, now) {
+		holder = k.gpus.held
+		if holder == "" {
+			return false // nvidia-smi is being asked
+		}
+	}
 	if holder != "" && k.rec.ReadyNote != holder {
 		k.rec.ReadyNote = holder
 		k.note("restart waits: %s", holder)

@@ -64,6 +64,9 @@ func (k *keeper) reason(from sweep.Step) string {
 func (k *keeper) stopDone(from sweep.Step, r sweep.Report, err error) {
 	k.complain("stop", err)
 	k.stopping, k.life.reported = false, true
+	for _, m := range r.Members {
+		k.life.pids = append(k.life.pids, m.PID)
+	}
 	k.stopped = k.stopped || from == sweep.StepAll
 	k.complain("report.json", k.keep(func() error { return k.dir.WriteReport(r) }))
 	k.stopFrom = from
