@@ -162,13 +162,14 @@ func (m *Manager) whoServes(ctx context.Context, f *foundPane) error {
 	return nil
 }
 
-// ownServers are the tmux servers of all runs that hob has started.
+// ownServers are the tmux servers that hob has started, as far as is known.
 func (m *Manager) ownServers() []identity.Ref {
 	socket, err := m.socket()
 	if err != nil {
 		return nil
 	}
-	return m.servers(socket)
+	refs, _ := m.servers(socket)
+	return refs
 }
 
 // peerIs refuses a server that is not the process it says it is, seen from here

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"hob/identity"
 	"hob/sweep"
@@ -12,8 +13,32 @@ import (
 
 // commit writes the records. task.json comes last: before it there is no task,
 // whatever cuts hob here, and what was written so far makes room for the next try.
-// The server's lock is held meanwhile, as by an up, so that two cannot make one run.
 func (a *adoption) commit(ctx context.Context) error {
+	var err error
+	for range upTries {
+		if err = errors.Join(a.notYet(), a.makeRoom(ctx)); err == nil {
+			err = a.commitLocked(ctx)
+		}
+		if !errors.Is(err, errMeanwhile) {
+			return err
+		}
+	}
+	return err
+}
+
+// makeRoom ends and archives what an earlier run of the name left, before the
+// server's lock is taken: a stop takes its time.
+func (a *adoption) makeRoom(ctx context.Context) error {
+	into, run, have, began, err := a.place()
+	if err != nil || into != intoNew || len(have) == 0 && run.ID == "" {
+		return err
+	}
+	u := &upRun{Manager: a.Manager, dir: a.Store.Run(a.name.Run), run: run}
+	return u.settleRun(ctx, have, began)
+}
+
+// commitLocked holds the server's lock, as an up does, so that two cannot make one run.
+func (a *adoption) commitLocked(ctx context.Context) error {
 	unlock, err := a.serverLock(ctx)
 	if err != nil {
 		return err
@@ -47,14 +72,14 @@ func decideAdopt(exists bool, recorded string, lives bool) adoptInto {
 }
 
 // place is what stands under the name of the run.
-func (a *adoption) place() (into adoptInto, run Run, have map[string]Derived, err error) {
+func (a *adoption) place() (into adoptInto, run Run, have map[string]Derived, began map[string]time.Time, err error) {
 	u := &upRun{Manager: a.Manager, dir: a.Store.Run(a.name.Run)}
 	run, err = u.dir.Read()
 	if trouble(err) != nil {
-		return intoOthers, run, nil, err
+		return intoOthers, run, nil, nil, err
 	}
 	exists := err == nil
-	have, _ = u.lookAll()
+	have, began = u.lookAll()
 	lives := exists && a.startedBy(run)
 	for _, d := range have {
 		lives = lives || d.State.Lives()
@@ -63,30 +88,27 @@ func (a *adoption) place() (into adoptInto, run Run, have map[string]Derived, er
 	d, taken := have[a.name.Task]
 	switch {
 	case into == intoOthers:
-		return into, run, have, usage("another name with --name", "run %q is up, and was started from a recipe", a.name.Run)
+		return into, run, have, began, usage("another name with --name", "run %q is up, and was started from a recipe", a.name.Run)
 	case into == intoThis && taken && !d.Over():
-		return into, run, have, usage("another name with --name", "%s is there already, and is %s", a.name, d.State)
+		return into, run, have, began, usage("another name with --name", "%s is there already, and is %s", a.name, d.State)
 	}
-	return into, run, have, nil
+	return into, run, have, began, nil
 }
 
 // openRun makes run.json, or adds the task to it.
 func (a *adoption) openRun(ctx context.Context) error {
-	into, run, have, err := a.place()
+	into, run, have, _, err := a.place()
 	if err != nil {
 		return err
 	}
-	u := &upRun{Manager: a.Manager, dir: a.Store.Run(a.name.Run)}
 	if into == intoNew && (len(have) > 0 || run.ID != "") {
-		if err := u.settleRun(ctx, have); err != nil {
-			return err
-		}
-		run = Run{}
+		return fmt.Errorf("run %q: %w", a.name.Run, errMeanwhile) // there was room
 	}
-	if err := u.dir.Create(); err != nil {
+	r := a.Store.Run(a.name.Run)
+	if err := r.Create(); err != nil {
 		return err
 	}
-	return a.writeRun(ctx, u.dir, run.ID)
+	return a.writeRun(ctx, r, run.ID)
 }
 
 // writeRun writes run.json under its lock. That this hob is at work on the run

@@ -36,7 +36,7 @@ const (
 // prepare finds out all that is written down. It writes nothing.
 func (a *adoption) prepare(ctx context.Context) error {
 	root := a.found.roots[0]
-	if a.ancestor(syscall.Getpid(), root.PID) || root.PID == syscall.Getpid() {
+	if a.beneath(syscall.Getpid(), root.PID) != elsewhere || root.PID == syscall.Getpid() {
 		return usage("type it in another pane", "what runs in pane %s is this hob, or what it was typed in", a.found.pane.ID)
 	}
 	if err := a.notYet(); err != nil {
@@ -46,7 +46,7 @@ func (a *adoption) prepare(ctx context.Context) error {
 	if a.name, err = a.called(); err != nil {
 		return err
 	}
-	if _, _, _, err := a.place(); err != nil {
+	if _, _, _, _, err := a.place(); err != nil {
 		return err
 	}
 	self, err := a.self()

@@ -40,10 +40,10 @@ func adoptedIn(s Selection) string {
 	return Name{s.Run.Name, s.Tasks[i]}.String()
 }
 
-// inside reports whether hob itself runs in what was adopted.
+// inside reports whether hob itself runs in what was adopted, or may.
 func (m *Manager) inside(s Seen) bool {
 	a := s.adopted()
-	return a != nil && s.Command.Verdict == identity.Owned && m.ancestor(os.Getpid(), a.Command.PID)
+	return a != nil && s.Command.Verdict == identity.Owned && m.beneath(os.Getpid(), a.Command.PID) != elsewhere
 }
 
 // captureAgain brings the capture of a living adopted task up to date: it has no

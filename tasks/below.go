@@ -10,40 +10,92 @@ import (
 	"hob/identity"
 )
 
-// below reports whether the caller runs below the task's own keeper: then a stop
-// of the task would end the caller in the middle.
-func (m *Manager) below(t *TaskDir) bool {
+// position is where the caller stands to a task's keeper.
+type position int
+
+const (
+	elsewhere position = iota // not below it
+	below                     // below it: a stop of the task would end the caller in the middle
+	unplaced                  // could not be told: then the keeper is asked, as if it were below
+)
+
+// position is where this hob stands to the task's keeper.
+func (m *Manager) position(t *TaskDir) position {
 	k, err := t.ReadKeeper()
-	if err != nil {
-		return false
+	switch {
+	case errors.Is(err, ErrNoRecord):
+		return elsewhere
+	case err != nil:
+		return unplaced
 	}
-	if m.finding(&k.Keeper).Verdict != identity.Owned {
-		return false
+	v := m.finding(&k.Keeper).Verdict
+	if v == identity.Gone || v == identity.Foreign {
+		return elsewhere
 	}
-	return m.ancestor(os.Getpid(), k.Keeper.PID)
+	return placed(v, m.beneath(os.Getpid(), k.Keeper.PID))
 }
 
-// ancestor walks up from pid and reports whether it meets above.
-func (m *Manager) ancestor(pid, above int) bool {
-	for range 1000 { // a chain cannot be longer, and a lying table must not hold us
-		if pid <= 1 {
-			return false
+// placed decides by what the keeper turned out to be and by where its number
+// stands in the caller's ancestry. A keeper that cannot be verified is nobody's
+// ancestor for certain, but who does not have its number above is not below it.
+func placed(keeper identity.Verdict, number position) position {
+	if number == below && keeper != identity.Owned {
+		return unplaced
+	}
+	return number
+}
+
+// beneath looks for a process of this number above pid. Where an ancestor hides
+// its row (hidepid, and another user's shell or sudo between), it is looked for
+// from above: the keeper's tree is ours to read.
+func (m *Manager) beneath(pid, above int) position {
+	at := pid
+	for range deepest {
+		if at <= 1 {
+			return elsewhere
 		}
-		h, err := m.Host.Open(pid)
+		h, err := m.Host.Open(at)
 		if err != nil {
-			return false
+			return m.inTree(above, pid)
 		}
 		p, err := h.Read(0)
 		_ = h.Close()
 		if err != nil {
-			return false
+			return m.inTree(above, pid)
 		}
 		if p.PPID == above {
-			return true
+			return below
 		}
-		pid = p.PPID
+		at = p.PPID
 	}
-	return false
+	return unplaced
+}
+
+// deepest is how long a chain of parents may be: a table that lies must not hold us.
+const deepest = 1000
+
+// inTree looks for pid in the tree below root. A part that cannot be read may be
+// the one that it is in.
+func (m *Manager) inTree(root, pid int) position {
+	found := elsewhere
+	todo, seen := []int{root}, map[int]bool{root: true}
+	for len(todo) > 0 {
+		kids, err := m.Host.Children(todo[0])
+		todo = todo[1:]
+		if err != nil && !errors.Is(err, identity.ErrGone) {
+			found = unplaced
+		}
+		for _, kid := range kids {
+			if kid == pid {
+				return below
+			}
+			if !seen[kid] {
+				seen[kid] = true
+				todo = append(todo, kid)
+			}
+		}
+	}
+	return found
 }
 
 // stopOwn has the keeper above the caller stop its own task: hob could not
@@ -61,6 +113,9 @@ func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
 		return out
 	}
 	defer h.Close()
+	if out.Err = newerKeeper(t, k, f); out.Err != nil {
+		return out
+	}
 	if o.DryRun {
 		out.Did = "would be stopped by its own keeper"
 		return out

@@ -14,7 +14,10 @@
 // are flock(2) locks on files that stay. Times are RFC 3339, durations are
 // nanoseconds, and a number that is not known is null. A reader leaves alone
 // the fields that it does not know, refuses a newer schema, and keeps a file
-// that it cannot trust as it is.
+// that it cannot trust as it is. What a keeper and the rest of hob expect of each
+// other has a number of its own (protocol, in keeper.json): a hob stops keepers of
+// an older one as any other, and leaves a task whose living keeper is of a newer
+// one as it leaves a newer record.
 //
 //	runs/<run>/run.json                   the run
 //	runs/<run>/events.jsonl               what happened, a line each; bounded, the older half is dropped
@@ -33,7 +36,15 @@
 //	.gpu.json                             what nvidia-smi said last; a cache
 //	.gpu.lock                             held by the keeper that asks it, for all of this state folder
 //	server.lock                           held while the tmux server is started or ended and ports are given out
+//	socket.lock                           held while a tmux server is made to bind its socket again
+//	server.json                           the tmux server that was last used
+//	reap.lock                             held by the one reaper at work; a verb that finds it held goes on without
 //	archive/<run>-<time>/                 ended runs whose name was used again
+//
+// Who takes more than one lock takes them in this order, so that two never wait
+// for each other: reap.lock, the op.lock of each task by name, server.lock,
+// run.lock, socket.lock, capture.lock. Nothing that lasts as long as a stop may
+// is done under server.lock.
 //
 // # ref
 //
@@ -76,6 +87,13 @@
 //	updated_at    when the record was written
 //	hob           version that wrote it
 //
+// # server.json
+//
+//	schema      version of the record
+//	socket      path of the tmux server's socket
+//	server      ref of the tmux server
+//	updated_at  when the record was written
+//
 // # events.jsonl
 //
 //	at    when
@@ -99,6 +117,7 @@
 //	pane.pane    tmux's id of the pane
 //	pane.tty     its terminal
 //	pane.pid     pid of its first process, as tmux said
+//	pane.server  ref of the tmux server whose ids these are
 //	port         the task's port
 //	url          where it answers
 //	error        why it failed to start
@@ -187,6 +206,7 @@
 //	keeper        ref of the keeper
 //	command       ref of the command; null until it is started, and between restarts
 //	pane          tmux's id of its pane
+//	tmux          ref of the tmux server whose id that is
 //	ready         whether it answers now
 //	was_ready     whether it ever did since its last start
 //	ready_at      when it first did

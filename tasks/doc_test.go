@@ -15,6 +15,7 @@ import (
 var records = map[string]reflect.Type{
 	"ref":          reflect.TypeFor[identity.Ref](),
 	"run.json":     reflect.TypeFor[Run](),
+	"server.json":  reflect.TypeFor[Server](),
 	"events.jsonl": reflect.TypeFor[Event](),
 	"task.json":    reflect.TypeFor[Task](),
 	"spec.json":    reflect.TypeFor[Spec](),

@@ -15,9 +15,6 @@ import (
 	"hob/sweep"
 )
 
-// KeeperProtocol is the version of what a keeper understands, in keeper.json.
-const KeeperProtocol = 1
-
 // Exit codes of a keeper that starts nothing; else it exits as its command did.
 const (
 	keeperFailed     = 1
@@ -152,6 +149,7 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	k.limits, k.nofile = spec.Limits.Beyond(child.OwnLimits())
 	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
 	k.tmux = paneServer(h, os.Getenv("TMUX"), os.Getppid())
+	k.rec.Tmux = k.tmux
 	return k, nil
 }
 

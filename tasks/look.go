@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"errors"
+	"fmt"
 
 	"hob/identity"
 	"hob/sweep"
@@ -18,6 +19,14 @@ func (m *Manager) look(t *TaskDir) Seen {
 	return s
 }
 
+// lookHeld is look for the holder of the task's op.lock: that somebody holds it
+// says nothing then.
+func (m *Manager) lookHeld(t *TaskDir) Seen {
+	s := m.look(t)
+	s.Busy = false
+	return s
+}
+
 func (m *Manager) lookOnce(t *TaskDir) Seen {
 	var s Seen
 	task, err := t.ReadTask()
@@ -31,6 +40,7 @@ func (m *Manager) lookOnce(t *TaskDir) Seen {
 	if k := s.Keeper; k != nil {
 		s.KeeperV = m.finding(&k.Keeper)
 		s.Command = m.finding(k.Command)
+		s.Trouble = errors.Join(s.Trouble, newerKeeper(t, *k, s.KeeperV))
 	}
 	if a := task.Adopted; a != nil {
 		s.Command = m.finding(&a.Command)
@@ -45,6 +55,16 @@ func (m *Manager) lookOnce(t *TaskDir) Seen {
 		s.Left = m.left(&s, t)
 	}
 	return s
+}
+
+// newerKeeper refuses a task that a keeper sees to which follows rules that this
+// hob does not know.
+func newerKeeper(t *TaskDir, k Keeper, f identity.Finding) error {
+	if k.Protocol <= KeeperProtocol || f.Verdict == identity.Gone || f.Verdict == identity.Foreign {
+		return nil
+	}
+	return &RecordError{Path: t.file("keeper.json"), Kind: Newer,
+		Err: fmt.Errorf("it is of hob %s, protocol %d, and this hob knows %d: use that one, or a newer one", k.Version, k.Protocol, KeeperProtocol)}
 }
 
 // trouble is nil when the record was merely never written.

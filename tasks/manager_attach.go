@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,9 @@ func (m *Manager) paneOf(t *TaskDir, run Run, panes []tmux.Pane) (tmux.Pane, boo
 	if err != nil || task.Pane == nil {
 		return tmux.Pane{}, false
 	}
+	server := cmp.Or(task.Pane.Server, run.Tmux.Server)
 	for _, p := range panes {
-		if p.ServerPID == run.Tmux.Server.PID && p.ID == task.Pane.Pane && (p.PID == task.Pane.PID || p.PID == 0) {
+		if p.ServerPID == server.PID && p.ID == task.Pane.Pane && (p.PID == task.Pane.PID || p.PID == 0) {
 			return p, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"hob/identity"
 	"hob/identity/cut"
@@ -20,6 +21,10 @@ type StopOptions struct {
 	DryRun bool
 
 	onlyEnded bool // what lives is left alone: it has come up since nothing was
+
+	// began is when each task was last started as whoever stops it saw it: one
+	// that was started since is left alone, with errMeanwhile. Nil: all are meant.
+	began map[string]time.Time
 }
 
 // Down stops the tasks side by side, and ends the tmux server with its last
@@ -83,19 +88,19 @@ func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []O
 		return []Outcome{{Name: Name{Run: s.Run.Name}, State: Unverified, Err: err}}
 	}
 	outs := make([]Outcome, len(s.Tasks))
-	own := -1
+	var own []int
 	var wg sync.WaitGroup
 	for i, task := range s.Tasks {
 		t := s.Run.Task(task)
-		if m.below(t) && !o.onlyEnded {
-			own = i
+		if !o.onlyEnded && m.position(t) != elsewhere {
+			own = append(own, i)
 			continue
 		}
 		wg.Go(func() { outs[i] = m.stopTask(ctx, s.Run, t, o) })
 	}
 	wg.Wait()
-	if own >= 0 {
-		outs[own] = m.stopOwn(s.Run, s.Run.Task(s.Tasks[own]), o)
+	for _, i := range own {
+		outs[i] = m.stopOwn(s.Run, s.Run.Task(s.Tasks[i]), o)
 	}
 	return outs
 }
@@ -108,6 +113,10 @@ func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOpt
 		return out
 	}
 	unlock, err := t.Lock(ctx)
+	if errors.Is(err, ErrNoRecord) {
+		out.State, out.Did = Stopped, "was archived or removed meanwhile" // which is done to nothing that lives
+		return out
+	}
 	if err != nil {
 		out.Err = err
 		return out
@@ -120,7 +129,7 @@ func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOpt
 // held. What has ended already is only tidied away.
 func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}}
-	seen := m.look(t)
+	seen := m.lookHeld(t)
 	d := Derive(seen)
 	out.State = d.State
 	switch {
@@ -130,6 +139,8 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Did = "was never started"
 	case m.inside(seen):
 		out.Err = usage("type it in another pane", "hob was typed in what was adopted, and would end with it")
+	case o.began != nil && !seen.started().Equal(o.began[t.Name]):
+		out.Did, out.Err = "left alone", fmt.Errorf("it was started: %w", errMeanwhile)
 	default:
 		switch decideStop(seen, d, o.onlyEnded) {
 		case stopTidy:
@@ -231,7 +242,7 @@ func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Captu
 	if err := s.dir.WriteTask(task); err != nil || s.seen.Keeper != nil && s.seen.Keeper.Command != nil {
 		return t, prev, err
 	}
-	s.seen = s.look(s.dir)
+	s.seen = s.lookHeld(s.dir)
 	if s.seen.Trouble != nil {
 		return t, prev, s.seen.Trouble
 	}
@@ -284,7 +295,7 @@ func (m *Manager) keptPanes(s Selection, panes []tmux.Pane) []Outcome {
 	if err != nil || run.Tmux.Server == nil {
 		return nil
 	}
-	ours := m.recordedPanes(s)
+	ours := m.recordedPanes(s, run.Tmux.Server)
 	var outs []Outcome
 	for _, p := range panes {
 		if p.ServerPID == run.Tmux.Server.PID && p.Session == run.Tmux.Session && !slices.Contains(ours, p.ID) {
@@ -295,10 +306,12 @@ func (m *Manager) keptPanes(s Selection, panes []tmux.Pane) []Outcome {
 	return outs
 }
 
-func (m *Manager) recordedPanes(s Selection) []string {
+// recordedPanes are the ids of the selected tasks' panes in this server.
+func (m *Manager) recordedPanes(s Selection, server *identity.Ref) []string {
 	var ids []string
 	for _, name := range s.Tasks {
-		if t, err := s.Run.Task(name).ReadTask(); err == nil && t.Pane != nil {
+		t, err := s.Run.Task(name).ReadTask()
+		if err == nil && t.Pane != nil && (server == nil || t.Pane.Server == nil || t.Pane.Server.PID == server.PID) {
 			ids = append(ids, t.Pane.Pane)
 		}
 	}
@@ -325,10 +338,7 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 		return nil, err
 	}
 	defer unlock()
-	panes, err := m.listPanes(ctx, srv)
-	if errors.Is(err, tmux.ErrNoServer) {
-		return nil, m.forgetSocket(srv)
-	}
+	panes, err := m.livePanes(ctx, srv)
 	if err != nil || len(panes) > 0 {
 		return panes, err
 	}
@@ -342,7 +352,11 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 // A server that the records name, lives, and has lost its socket binds it anew
 // when it is asked: that one's is left.
 func (m *Manager) forgetSocket(srv *tmux.Server) error {
-	for _, ref := range m.servers(srv.Socket) {
+	refs, err := m.servers(srv.Socket)
+	if err != nil {
+		return nil //nolint:nilerr // there may be one that the record would name
+	}
+	for _, ref := range refs {
 		if v := m.finding(&ref).Verdict; v == identity.Owned || v == identity.Unverifiable {
 			return nil
 		}
@@ -354,7 +368,8 @@ func (m *Manager) forgetSocket(srv *tmux.Server) error {
 // does not meet one that is about to end.
 func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 	var pins []identity.Handle
-	for _, ref := range m.servers(srv.Socket) {
+	refs, _ := m.servers(srv.Socket)
+	for _, ref := range refs {
 		if h, _ := m.Host.Verify(ref); h != nil {
 			pins = append(pins, h)
 			defer h.Close()

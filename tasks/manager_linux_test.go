@@ -122,7 +122,7 @@ func TestUpRecordsUnderTheLock(t *testing.T) {
 	}
 	u := &upRun{Manager: &Manager{Store: r.store}, dir: r, run: Run{Name: "chat", ID: "feedface", Ports: map[string]int{"llm": 8000}}}
 	done := make(chan error)
-	go func() { done <- u.record(t.Context()) }()
+	go func() { done <- u.record(t.Context(), true) }()
 	server := testRef(7)
 	if err := r.Write(Run{Name: "chat", ID: "feedface", Tmux: TmuxServer{Session: "$3", Server: &server}}); err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestRunOfARunThatIsUp(t *testing.T) {
 	}
 	for lifetime, refused := range map[Lifetime]bool{Contained: true, Detached: false} {
 		u := &upRun{Manager: m, dir: r, recipe: recipe, o: UpOptions{Lifetime: lifetime}}
-		if err := u.plan(t.Context()); errors.Is(err, ErrUsage) != refused {
+		if err := u.plan(); errors.Is(err, ErrUsage) != refused {
 			t.Errorf("%s: %v", lifetime, err)
 		}
 	}
@@ -233,6 +233,22 @@ func TestForgetSparesALivingKeeper(t *testing.T) {
 	}
 	if out := m.removeRun(t.Context(), r, RemoveOptions{Forget: true}); out.Err == nil || out.Did != "kept" {
 		t.Errorf("the keeper lives: %+v", out)
+	}
+	// What cannot be read is looked for: by what the keeper was told.
+	whole, err := os.ReadFile(d.file("keeper.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, text := range map[string]string{"kept": "{", "newer": `{"schema": 99}`} {
+		if err := os.WriteFile(d.file("keeper.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := m.removeRun(t.Context(), r, RemoveOptions{Forget: true}); out.Err == nil || out.Did != "kept" {
+			t.Errorf("%s: %+v", kind, out)
+		}
+	}
+	if err := os.WriteFile(d.file("keeper.json"), whole, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	gone := keeper
 	gone.Boot = "another"

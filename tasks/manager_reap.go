@@ -128,7 +128,7 @@ func (m *Manager) correct(r *RunDir, t *TaskDir, did string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	seen := m.look(t)
+	seen := m.lookHeld(t)
 	d := Derive(seen)
 	if seen.Trouble != nil || seen.Task == nil || !d.Over() || seen.KeeperV.Verdict == identity.Owned {
 		return "", seen.Trouble

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
 	errs := []error{err}
 	for _, name := range tasks {
 		t := r.Task(name)
-		s := stopper{Manager: m, run: r, dir: t, seen: m.look(t)}
+		s := stopper{Manager: m, run: r, dir: t, seen: m.lookHeld(t)}
 		errs = append(errs, s.ClosePane(ctx))
 	}
 	return errors.Join(errs...)
@@ -163,13 +164,18 @@ func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
 	return release, nil
 }
 
-// mayRemove decides by each task's state whether the records of a run may go.
+// mayRemove decides by each task's state whether the records of a run may go. All
+// its locks are held.
 func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	tasks, err := m.taskNames(r)
 	if err != nil && !forget {
 		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " removes it all the same"}
 	}
-	if run, err := r.Read(); err == nil && m.startedBy(run) {
+	run, err := r.Read()
+	if err := ofANewerHob(Name{Run: r.Name}, Seen{Trouble: err}); err != nil {
+		return err
+	}
+	if err == nil && m.startedBy(run) {
 		return &Problem{Msg: fmt.Sprintf("hob with pid %d is bringing it up", run.Starter.PID), Tip: "hob down " + r.Name}
 	}
 	for _, name := range tasks {
@@ -177,11 +183,15 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 		if err := unreadable(t); err != nil && !forget {
 			return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " gives the record up"}
 		}
-		if err := mayForget(n, Derive(m.look(t)), forget, isAdopted(t)); err != nil {
+		seen := m.lookHeld(t)
+		if err := cmp.Or(ofANewerHob(n, seen), mayForget(n, Derive(seen), forget, isAdopted(t))); err != nil {
 			return err
 		}
-		if pid := m.keeperAlive(t); forget && pid > 0 {
-			return &Problem{Msg: fmt.Sprintf("%s: its keeper, pid %d, lives", n, pid), Tip: "TERM to the keeper stops the task"}
+		if !forget {
+			continue
+		}
+		if err := m.noKeeper(n, t); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -197,14 +207,36 @@ func unreadable(t *TaskDir) error {
 	return errors.Join(trouble(spec), trouble(capture), trouble(stop), trouble(report))
 }
 
-// keeperAlive is the pid of a keeper that lives, whatever task.json says or does
-// not: 0 for none.
-func (m *Manager) keeperAlive(t *TaskDir) int {
-	k, err := t.ReadKeeper()
-	if err != nil || m.finding(&k.Keeper).Verdict != identity.Owned {
-		return 0
+// ofANewerHob refuses records that only another hob can read: what they name may
+// live, and nobody would know of it any more.
+func ofANewerHob(n Name, s Seen) error {
+	var rec *RecordError
+	if errors.As(s.Trouble, &rec) && rec.Kind == Newer {
+		return &Problem{Kind: ErrUnverified, Err: fmt.Errorf("%s: %w", n, rec), Tip: "the hob that wrote it can stop and remove it"}
 	}
-	return k.Keeper.PID
+	return nil
+}
+
+// noKeeper refuses a task whose keeper lives, whatever task.json says or does not.
+// Where keeper.json cannot be read the keeper is looked for by what it was told.
+func (m *Manager) noKeeper(n Name, t *TaskDir) error {
+	pid := 0
+	switch k, err := t.ReadKeeper(); {
+	case err == nil && m.finding(&k.Keeper).Verdict == identity.Owned:
+		pid = k.Keeper.PID
+	case trouble(err) != nil:
+		table, err := m.Host.Snapshot(bg, identity.WantArgs)
+		if err != nil {
+			return &Problem{Kind: ErrUnverified, Err: fmt.Errorf("%s: look for its keeper: %w", n, err), Tip: "hob doctor"}
+		}
+		if i := slices.IndexFunc(table.Procs, func(p identity.Process) bool { return keeps(p.Args, t) }); i >= 0 {
+			pid = table.Procs[i].PID
+		}
+	}
+	if pid == 0 {
+		return nil
+	}
+	return &Problem{Msg: fmt.Sprintf("%s: its keeper, pid %d, lives", n, pid), Tip: "TERM to the keeper stops the task"}
 }
 
 // mayForget is pure. What was adopted can be given back while it lives: hob has

@@ -52,7 +52,7 @@ func (u *upRun) start(ctx context.Context, t *upTask) error {
 // somebody else has started the task meanwhile: it lives, or it had the time to
 // end since this up looked.
 func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
-	seen := u.look(t.dir)
+	seen := u.lookHeld(t.dir)
 	if seen.Trouble != nil {
 		return false, seen.Trouble
 	}
@@ -109,7 +109,7 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 		return err
 	}
 	end := u.endOf(ctx, pane.PID)
-	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID}
+	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID, Server: u.panes.serverOf(pane)}
 	// Whatever cuts hob from here on finds the pane; a crash of the host, which
 	// alone could lose this, ends the pane as well.
 	if err := t.dir.writeTask(*task, whole); err != nil {
@@ -184,7 +184,7 @@ func (u *upRun) failed(t *upTask, task Task, why error) error {
 	}
 	// Looked for after that: a keeper writes itself down and then reads the state,
 	// so one that is not seen here has seen it.
-	if seen := u.look(t.dir); seen.Trouble == nil && (seen.Keeper == nil || seen.Exit != nil) {
+	if seen := u.lookHeld(t.dir); seen.Trouble == nil && (seen.Keeper == nil || seen.Exit != nil) {
 		return nil
 	}
 	task.State = Unverified

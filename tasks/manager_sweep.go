@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"hob/sweep"
@@ -16,6 +17,9 @@ func (m *Manager) Sweep(ctx context.Context, sel []Selection, o StopOptions) []O
 	var outs []Outcome
 	for _, s := range sel {
 		run, err := s.Run.Read()
+		if errors.Is(err, ErrNoRecord) && !m.anyTask(s) {
+			continue // it was archived or removed meanwhile, or never got as far as a task
+		}
 		if err != nil {
 			outs = append(outs, Outcome{Name: Name{Run: s.Run.Name}, State: Unverified, Err: err})
 			continue
@@ -31,6 +35,14 @@ func (m *Manager) Sweep(ctx context.Context, sel []Selection, o StopOptions) []O
 	return outs
 }
 
+// anyTask reports whether there is a record of a task, or there may be.
+func (m *Manager) anyTask(s Selection) bool {
+	return slices.ContainsFunc(s.Tasks, func(name string) bool {
+		_, err := s.Run.Task(name).ReadTask()
+		return !errors.Is(err, ErrNoRecord)
+	})
+}
+
 func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}, State: Stopped, Did: "was never started"}
 	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
@@ -39,12 +51,18 @@ func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir,
 	seen := m.look(t)
 	if s := Derive(seen).State; !s.Lives() || s == Stopping {
 		unlock, err := t.Lock(ctx)
+		if errors.Is(err, ErrNoRecord) {
+			out.Did = "was archived or removed meanwhile"
+			return out
+		}
 		if err != nil {
 			out.Err = err
 			return out
 		}
 		defer unlock()
-		seen = m.look(t)
+		if seen = m.lookHeld(t); seen.Task != nil && seen.Task.State == Starting && seen.Keeper == nil {
+			return m.stopLocked(ctx, r, t, o) // a start that was cut: its keeper may still be coming up
+		}
 	}
 	m.sweepOne(ctx, run, r, t, seen, o, &out)
 	return out
@@ -88,6 +106,9 @@ func (s *stopper) swept(rep sweep.Report) (State, error) {
 	if task := *s.seen.Task; task.State != state {
 		now := s.now()
 		task.State, task.UpdatedAt = state, now
+		if state == Stopped && task.Reason == "" {
+			task.Reason = rep.Reason // of a start that was cut: nobody else has said why
+		}
 		if task.EndedAt == nil {
 			task.EndedAt = endedAt(s.seen, now)
 		}

@@ -67,7 +67,7 @@ func (l listed) in(rep sweep.Report) bool {
 }
 
 func (m *Manager) take(ctx context.Context, l listed, o StopOptions, out *Outcome) {
-	seen := m.look(l.task)
+	seen := m.lookHeld(l.task)
 	d := Derive(seen)
 	out.State = d.State
 	switch {

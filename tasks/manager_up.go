@@ -40,6 +40,7 @@ type upRun struct {
 	run    Run
 	recipe *recipes.Recipe
 	o      UpOptions
+	wanted []recipes.Task
 	tasks  []*upTask // in start order
 	notes  []string  // of preflight: what stops nothing
 	grants map[string]GPUGrant
@@ -97,8 +98,7 @@ func (u *upRun) bringAll(ctx context.Context) []Outcome {
 }
 
 // prepareUp decides and checks everything that can be before the first task
-// starts. The server's lock is held meanwhile, so that two ups cannot both find
-// a port free or both make the run.
+// starts.
 func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions) (*upRun, error) {
 	u := &upRun{Manager: m, recipe: r, o: o}
 	name := r.Name
@@ -109,19 +109,43 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 		return u, notAName(name)
 	}
 	u.dir = m.Store.Run(name)
-	unlock, err := m.serverLock(ctx)
-	if err != nil {
+	var err error
+	if u.wanted, err = r.Select(o.Tasks...); err != nil {
 		return u, err
+	}
+	for range upTries {
+		if err = u.settle(ctx); err == nil {
+			err = u.prepareLocked(ctx)
+		}
+		if !errors.Is(err, errMeanwhile) {
+			return u, err
+		}
+	}
+	return u, err
+}
+
+// upTries is how often an up plans anew because others have acted on its run.
+const upTries = 20
+
+// errMeanwhile means that the run is not as it was when this up looked.
+var errMeanwhile = errors.New("others started and ended it again and again meanwhile")
+
+// prepareLocked is what two ups must not do at once: the server's lock is held,
+// so that they cannot both find a port free or both make the run.
+func (u *upRun) prepareLocked(ctx context.Context) error {
+	unlock, err := u.serverLock(ctx)
+	if err != nil {
+		return err
 	}
 	defer unlock()
-	if err := u.plan(ctx); err != nil {
-		return u, err
+	if err := u.plan(); err != nil {
+		return err
 	}
-	if err := u.preflight(ctx); err != nil || o.DryRun {
-		return u, err
+	if err := u.preflight(ctx); err != nil || u.o.DryRun {
+		return err
 	}
 	go u.callerLimits() // beside what else is to be done
-	return u, u.open(ctx)
+	return u.open(ctx)
 }
 
 // callerLimits are those of whoever called hob, looked up once.
@@ -131,37 +155,40 @@ func (u *upRun) callerLimits() child.Limits {
 }
 
 // plan finds out what of the recipe is to be started.
-func (u *upRun) plan(ctx context.Context) error {
-	wanted, err := u.recipe.Select(u.o.Tasks...)
+func (u *upRun) plan() error {
+	d, have, began, err := u.find()
 	if err != nil {
 		return err
 	}
+	switch {
+	case d == runEnded && !u.o.DryRun:
+		return fmt.Errorf("run %q: %w", u.dir.Name, errMeanwhile) // it was settled, and is there again
+	case d == runEnded:
+		err = errors.Join(torn(u.dir.Name, have), u.unsound())
+	}
+	u.chooseTasks(have, began, d == runLives)
+	return err
+}
+
+// find says what stands under the run's name, with every task of it.
+func (u *upRun) find() (d runState, have map[string]Derived, began map[string]time.Time, err error) {
 	u.run, err = u.dir.Read()
 	if trouble(err) != nil {
-		return err
+		return d, nil, nil, err
 	}
-	have, began := u.lookAll()
-	d, err := decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have, u.starting())
-	if err != nil && adoptedIn(Selection{Run: u.dir, Tasks: slices.Collect(maps.Keys(have))}) != "" {
-		return usage("hob down "+u.dir.Name+" stops it; or another name with --name", "run %q is up, and was adopted", u.dir.Name)
-	}
-	if err != nil {
-		return err
-	}
-	if d == runLives && u.o.Lifetime == Contained && !u.o.Keep {
+	have, began = u.lookAll()
+	d, err = decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have, u.starting())
+	switch {
+	case err != nil && adoptedIn(Selection{Run: u.dir, Tasks: slices.Collect(maps.Keys(have))}) != "":
+		err = usage("hob down "+u.dir.Name+" stops it; or another name with --name", "run %q is up, and was adopted", u.dir.Name)
+	case err != nil:
+	case d == runLives && u.o.Lifetime == Contained && !u.o.Keep:
 		// It would be ended with this hob, and belongs to nobody or to another.
-		return usage("another name with --name, or hob down "+u.dir.Name, "run %q is up already", u.dir.Name)
-	}
-	if d == runEnded && u.o.Keep {
+		err = usage("another name with --name, or hob down "+u.dir.Name, "run %q is up already", u.dir.Name)
+	case d == runEnded && u.o.Keep:
 		d = runLives
 	}
-	if d == runEnded {
-		if err := u.settleRun(ctx, have); err != nil {
-			return err
-		}
-	}
-	u.chooseTasks(wanted, have, began, d == runLives)
-	return nil
+	return d, have, began, err
 }
 
 // starting reports whether another hob is bringing the run up: it lives then,
@@ -220,8 +247,9 @@ func decideUp(name, recorded, wanted string, have map[string]Derived, starting b
 
 // chooseTasks says of each wanted task what is to be done. In a run that is up a
 // job that has completed is not done again unless it is named.
-func (u *upRun) chooseTasks(wanted []recipes.Task, have map[string]Derived, began map[string]time.Time, lives bool) {
-	for _, rt := range wanted {
+func (u *upRun) chooseTasks(have map[string]Derived, began map[string]time.Time, lives bool) {
+	u.tasks, u.notes = nil, nil
+	for _, rt := range u.wanted {
 		t := &upTask{Task: rt, dir: u.dir.Task(rt.Name), act: start, mark: newMilestones()}
 		if lives {
 			t.was, t.began = have[rt.Name], began[rt.Name]
@@ -245,59 +273,16 @@ func chooseAction(d Derived, named bool) action {
 	return settle
 }
 
-// settleRun makes room for a new run of the same name: what an earlier one left
-// is ended, and its records are archived. Records that cannot be trusted, and
-// survivors, stay where they are, and nothing is started over them.
-func (u *upRun) settleRun(ctx context.Context, have map[string]Derived) error {
-	if d, torn := have[""]; torn {
-		return unverified("move the file away once you know what it was", "run %q: %s", u.dir.Name, d.Note)
-	}
-	names, _ := u.taskNames(u.dir)
-	if u.o.DryRun {
-		var errs []error
-		for _, name := range names {
-			t := u.dir.Task(name)
-			_, err := t.ReadCapture()
-			errs = append(errs, u.look(t).Trouble, trouble(err))
-		}
-		return errors.Join(errs...)
-	}
-	outs := u.stopTasks(ctx, Selection{Run: u.dir, Tasks: names, Whole: true}, StopOptions{Reason: "up"})
-	for _, o := range outs {
-		if err := o.unsettled(); err != nil {
-			return &Problem{Err: fmt.Errorf("run %q ended and is not settled: %s: %w", u.dir.Name, o.Task, err),
-				Tip: "hob sweep " + u.dir.Name + ", or another name with --name"}
-		}
-	}
-	u.run = Run{}
-	return u.archive(ctx)
-}
-
-// archive moves the ended run away, under all its locks.
-func (u *upRun) archive(ctx context.Context) error {
-	unlockTasks, err := u.lockRun(ctx, u.dir)
-	if err != nil {
-		return err
-	}
-	defer unlockTasks()
-	unlock, err := u.dir.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	_, err = u.dir.Archive()
-	return err
-}
-
 // open makes the run's records and the window maker.
 func (u *upRun) open(ctx context.Context) error {
 	if err := u.dir.Create(); err != nil {
 		return err
 	}
+	goesOn := u.run.ID != ""
 	if err := u.fillRun(); err != nil {
 		return err
 	}
-	if err := u.record(ctx); err != nil {
+	if err := u.record(ctx, goesOn); err != nil {
 		return err
 	}
 	w, err := newWatcher()
@@ -310,14 +295,19 @@ func (u *upRun) open(ctx context.Context) error {
 }
 
 // record writes run.json. Another up of the same run may have written where its
-// panes are since this one has read it.
-func (u *upRun) record(ctx context.Context) error {
+// panes are since this one has read it; or the run that this up goes on with has
+// been archived or removed, and then all is planned anew.
+func (u *upRun) record(ctx context.Context, goesOn bool) error {
 	unlock, err := u.dir.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if now, err := u.dir.Read(); err == nil && now.ID == u.run.ID {
+	now, err := u.dir.Read()
+	if goesOn && (errors.Is(err, ErrNoRecord) || err == nil && now.ID != u.run.ID) {
+		return fmt.Errorf("run %q: %w", u.dir.Name, errMeanwhile)
+	}
+	if goesOn && err == nil {
 		u.run.Tmux = now.Tmux
 	}
 	return u.dir.Write(u.run)

@@ -1,10 +1,12 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +36,28 @@ func (m *Manager) newPaneMaker(srv *tmux.Server, dir *RunDir, r *recipes.Recipe)
 	return &paneMaker{m: m, dir: dir, srv: srv, plan: planWindows(r), panes: map[string]tmux.Pane{}}
 }
 
-// spawn makes a task's pane. Panes of their own window are made side by side.
+// spawnTries is how often a pane is made anew because its session was gone.
+const spawnTries = 5
+
+// spawn makes a task's pane. A session that has gone since it was seen, with its
+// server perhaps, is looked for and made again; so is one that another up of the
+// run has made meanwhile.
 func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
+	for try := 1; ; try++ {
+		pane, err := p.spawnOnce(ctx, task, argv)
+		moved := errors.Is(err, tmux.ErrNoTarget) || errors.Is(err, tmux.ErrNoServer) || errors.Is(err, tmux.ErrExists)
+		if !moved || try == spawnTries {
+			return pane, err
+		}
+		p.mu.Lock()
+		p.session = ""
+		p.mu.Unlock()
+	}
+}
+
+// spawnOnce makes the pane where the session was seen. Panes of their own window
+// are made side by side.
+func (p *paneMaker) spawnOnce(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
 	p.mu.Lock()
 	session, err := p.ready(ctx)
 	if err != nil || session == "" || p.plan.shares(task) {
@@ -47,8 +69,36 @@ func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux
 	}
 	p.mu.Unlock()
 	s := p.plan.spawn(task, p.panes)
-	s.Session, s.Argv = session, argv
-	return p.make(ctx, s)
+	s.Session, s.Argv = p.target(), argv
+	pane, err := p.make(ctx, s)
+	if err != nil {
+		return pane, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return pane, p.landed(ctx, pane)
+}
+
+// target is the run's session by its whole name. Its id would be another session's
+// in a server that was started since.
+func (p *paneMaker) target() string { return "=" + p.dir.Name }
+
+// landed writes down where the run's panes are now, if that has changed.
+func (p *paneMaker) landed(ctx context.Context, pane tmux.Pane) error {
+	if p.session == pane.Session && p.server != nil && p.server.PID == pane.ServerPID && p.m.finding(p.server).Verdict == identity.Owned {
+		return nil
+	}
+	return p.record(ctx, pane)
+}
+
+// serverOf is the server that a pane was made in.
+func (p *paneMaker) serverOf(pane tmux.Pane) *identity.Ref {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server == nil || p.server.PID != pane.ServerPID {
+		return nil
+	}
+	return p.server
 }
 
 // make makes a pane. A window whose place a person's own has taken comes last.
@@ -67,22 +117,23 @@ func (p *paneMaker) make(ctx context.Context, s tmux.Spawn) (tmux.Pane, error) {
 // session, or one that shares a window.
 func (p *paneMaker) first(ctx context.Context, session, task string, argv []string) (tmux.Pane, error) {
 	if session != "" {
-		return p.beside(ctx, session, task, argv)
+		return p.beside(ctx, task, argv)
 	}
 	unlock, err := p.m.serverLock(ctx)
 	if err != nil {
 		return tmux.Pane{}, err
 	}
 	defer unlock()
-	// Another up of the same run may have made it while this one waited for the lock.
+	// Another up may have made the session while the lock was waited for, and
+	// somebody may have deleted the socket.
 	if session, err = p.ready(ctx); err != nil || session != "" {
-		if err != nil {
-			return tmux.Pane{}, err
-		}
-		return p.beside(ctx, session, task, argv)
+		return tmux.Pane{}, cmp.Or(err, tmux.ErrExists)
 	}
 	s := p.plan.spawn(task, p.panes)
 	s.Session, s.New, s.Argv = p.dir.Name, true, argv
+	if s.Join, err = p.m.serverLives(p.srv.Socket); err != nil {
+		return tmux.Pane{}, err
+	}
 	pane, err := p.make(ctx, s)
 	if err != nil {
 		return pane, err
@@ -97,14 +148,23 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 
 // beside makes a pane that shares a window. Those that have gone since they were
 // seen are nothing to split.
-func (p *paneMaker) beside(ctx context.Context, session, task string, argv []string) (tmux.Pane, error) {
+func (p *paneMaker) beside(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
 	for {
 		s := p.plan.spawn(task, p.panes)
-		s.Session, s.Argv = session, argv
+		s.Session, s.Argv = p.target(), argv
+		beside := s.Window
+		for _, seen := range p.panes {
+			if s.Split && seen.ID == beside {
+				s.Window = seen.Window + "." + seen.ID
+			}
+		}
 		pane, err := p.make(ctx, s)
 		if errors.Is(err, tmux.ErrNoTarget) && s.Split {
-			maps.DeleteFunc(p.panes, func(_ string, seen tmux.Pane) bool { return seen.ID == s.Window })
+			maps.DeleteFunc(p.panes, func(_ string, seen tmux.Pane) bool { return seen.ID == beside })
 			continue
+		}
+		if err == nil {
+			err = p.landed(ctx, pane)
 		}
 		if err != nil {
 			return pane, err
@@ -166,8 +226,16 @@ func (p *paneMaker) known(panes []tmux.Pane) {
 // record writes down which server and session the run's panes are in.
 func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
 	ref, err := p.m.serverRef(pane.ServerPID)
+	if errors.Is(err, identity.ErrGone) {
+		if pid, _ := p.srv.PID(ctx); pid != pane.ServerPID {
+			return fmt.Errorf("the tmux server %d ended as the pane was made: %w", pane.ServerPID, tmux.ErrLost)
+		}
+	}
 	if err != nil {
 		return err
+	}
+	if err := p.m.lastServer(p.srv.Socket, ref); err != nil {
+		p.m.event(p.dir, "", err.Error()) // the run's own record comes next
 	}
 	unlock, err := p.dir.Lock(ctx)
 	if err != nil {
@@ -187,10 +255,22 @@ func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
 	return nil
 }
 
+// lastServer writes down the server that is used.
+func (m *Manager) lastServer(socket string, ref identity.Ref) error {
+	last, err := m.Store.ReadServer()
+	if err == nil && last.Socket == socket && last.Server.PID == ref.PID && last.Server.Boot == ref.Boot && last.Server.Start == ref.Start {
+		return nil
+	}
+	return m.Store.WriteServer(Server{Socket: socket, Server: ref, UpdatedAt: m.now()})
+}
+
 // serverRef is the Ref of a tmux server. A server in another pid namespace names
 // itself by a number that is nobody's, or somebody else's, in ours.
 func (m *Manager) serverRef(pid int) (identity.Ref, error) {
 	h, err := m.Host.Open(pid)
+	if err == nil && h.Verify().Verdict == identity.Gone {
+		err = errors.Join(identity.ErrGone, h.Close()) // a zombie
+	}
 	if err != nil {
 		return identity.Ref{}, &Problem{Kind: ErrRefused, Err: fmt.Errorf("the tmux server calls itself pid %d: %w", pid, err),
 			Tip: "it may run in another container: use another state folder with --home"}
@@ -226,7 +306,8 @@ func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 	if !errors.Is(err, tmux.ErrLost) {
 		return panes, err
 	}
-	for _, ref := range m.servers(srv.Socket) {
+	refs, _ := m.servers(srv.Socket)
+	for _, ref := range refs {
 		m.dies(ctx, ref)
 	}
 	return srv.Panes(ctx)
@@ -235,38 +316,60 @@ func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 // dies waits a little for a server that may be about to end, and reports whether
 // it has ended.
 func (m *Manager) dies(ctx context.Context, ref identity.Ref) bool {
+	return m.diesBy(ctx, ref, m.Host.Now().Add(dyingDeadline))
+}
+
+// diesBy waits for the end of a process until the deadline, and reports whether
+// it has ended.
+func (m *Manager) diesBy(ctx context.Context, ref identity.Ref, deadline time.Time) bool {
 	h, f := m.Host.Verify(ref)
 	if h == nil {
 		return f.Verdict != identity.Unverifiable
 	}
 	defer h.Close()
-	return m.Host.Wait(ctx, []identity.Handle{h}, m.Host.Now().Add(dyingDeadline)) == nil && h.Verify().Verdict == identity.Gone
+	return m.Host.Wait(ctx, []identity.Handle{h}, deadline) == nil && h.Verify().Verdict == identity.Gone
 }
 
-// dyingDeadline is how long a server that loses its clients may take to end.
+// dyingDeadline is how long a server that loses its clients may take to end, and
+// a command whose keeper was killed.
 const dyingDeadline = 2 * time.Second
 
-// servers are the tmux servers that the runs' records name for a socket.
-func (m *Manager) servers(socket string) []identity.Ref {
-	runs, _ := m.Store.Runs()
+// servers are the tmux servers that the records name for a socket: the one that
+// was last used, and those of the runs. The error names a record that might have
+// named another.
+func (m *Manager) servers(socket string) ([]identity.Ref, error) {
 	var refs []identity.Ref
+	last, err := m.Store.ReadServer()
+	if err == nil && last.Socket == socket {
+		refs = append(refs, last.Server)
+	}
+	runs, _ := m.Store.Runs()
 	for _, name := range runs {
 		if run, err := m.Store.Run(name).Read(); err == nil && run.Tmux.Server != nil && run.Tmux.Socket == socket {
 			refs = append(refs, *run.Tmux.Server)
 		}
 	}
-	return refs
+	return refs, trouble(err)
 }
 
-// rebind looks for a living server of this socket in the runs' records, and has
-// it make its socket again (SIGUSR1, tmux(1)).
+// serverLives reports whether a server of this socket is written down and lives.
+func (m *Manager) serverLives(socket string) (bool, error) {
+	refs, err := m.servers(socket)
+	return slices.ContainsFunc(refs, func(ref identity.Ref) bool {
+		return m.finding(&ref).Verdict == identity.Owned
+	}), err
+}
+
+// rebind looks for a living server of this socket in the records, and has it make
+// its socket again (SIGUSR1, tmux(1)).
 func (m *Manager) rebind(ctx context.Context, srv *tmux.Server) (bool, error) {
-	for _, ref := range m.servers(srv.Socket) {
+	refs, unknown := m.servers(srv.Socket)
+	for _, ref := range refs {
 		if again, err := m.rebindOne(ctx, srv, ref); again || err != nil {
 			return again, err
 		}
 	}
-	return false, nil
+	return false, unknown
 }
 
 func (m *Manager) rebindOne(ctx context.Context, srv *tmux.Server, ref identity.Ref) (bool, error) {
@@ -275,7 +378,19 @@ func (m *Manager) rebindOne(ctx context.Context, srv *tmux.Server, ref identity.
 		return false, nil
 	}
 	defer h.Close()
+	// One at a time: a server that binds anew drops those who are just connecting.
+	unlock, err := lock(ctx, filepath.Join(m.Store.Home, "socket.lock"))
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if srv.Answers(ctx) {
+		return true, nil // another hob has just had it do so
+	}
 	usr1, err := signalNamed("USR1")
+	if err == nil {
+		err = srv.MakeFolder()
+	}
 	if err == nil {
 		err = h.Signal(usr1)
 	}

@@ -9,10 +9,6 @@ import (
 	"hob/sweep"
 )
 
-// Schema is the version of every record that this hob writes. A newer one on
-// disk is refused and left untouched.
-const Schema = 1
-
 // State of a task. It is derived from evidence at every look (Derive), not
 // trusted from the file.
 type State string
@@ -81,6 +77,19 @@ type Pane struct {
 	Pane   string `json:"pane"`   // "%7"
 	TTY    string `json:"tty"`
 	PID    int    `json:"pid"` // of the keeper, as tmux named it
+
+	// Server is whose ids these are; null in records of before it was written down:
+	// then it is the run's.
+	Server *identity.Ref `json:"server"`
+}
+
+// Server is server.json: the tmux server that was last used. The runs say so too,
+// but one that is archived or removed may have been the last to know of it.
+type Server struct {
+	Schema    int          `json:"schema"`
+	Socket    string       `json:"socket"`
+	Server    identity.Ref `json:"server"`
+	UpdatedAt time.Time    `json:"updated_at"`
 }
 
 // Task is task.json. Only the holder of the task's op.lock writes it.
@@ -197,6 +206,7 @@ type Keeper struct {
 	Keeper      identity.Ref  `json:"keeper"`
 	Command     *identity.Ref `json:"command"` // null until started, and between restarts
 	Pane        string        `json:"pane"`    // $TMUX_PANE
+	Tmux        *identity.Ref `json:"tmux"`    // whose id that is; null when it is not known
 	Ready       bool          `json:"ready"`
 	WasReady    bool          `json:"was_ready"`
 	ReadyAt     *time.Time    `json:"ready_at"`

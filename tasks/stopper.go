@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,15 +142,19 @@ func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
 	if s.server == nil {
 		return s.findPane(ctx, run)
 	}
-	p := tmux.Pane{ServerPID: s.server.PID}
+	// The run may have been brought up in another server since: ids begin anew there.
+	var p tmux.Pane
 	switch k := s.seen.Keeper; {
 	case s.seen.Task != nil && s.seen.Task.Pane != nil:
 		p.ID, p.PID = s.seen.Task.Pane.Pane, s.seen.Task.Pane.PID
+		s.server = cmp.Or(s.seen.Task.Pane.Server, s.server)
 	case k != nil && k.Pane != "":
 		p.ID, p.PID = k.Pane, k.Keeper.PID
+		s.server = cmp.Or(k.Tmux, s.server)
 	default:
 		return s.findPane(ctx, run)
 	}
+	p.ServerPID = s.server.PID
 	return &p, s.server, nil
 }
 
@@ -164,7 +169,7 @@ func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.
 	if errors.Is(err, tmux.ErrNoServer) {
 		return nil, nil, nil
 	}
-	others := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks})
+	others := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks}, nil)
 	for _, p := range panes {
 		if p.SessionName == run.Name && !slices.Contains(others, p.ID) && s.madeBy(p) {
 			server, err := s.serverRef(p.ServerPID)
@@ -194,7 +199,12 @@ func (s *stopper) keeps(pid int) bool {
 	}
 	defer h.Close()
 	row, err := h.Read(identity.WantArgs)
-	return err == nil && len(row.Args) == 3 && row.Args[1] == "keeper" && row.Args[2] == s.dir.SpecPath()
+	return err == nil && keeps(row.Args, s.dir)
+}
+
+// keeps reports whether a command line is of a keeper that was told to start a task.
+func keeps(args []string, t *TaskDir) bool {
+	return len(args) == 3 && args[1] == "keeper" && args[2] == t.SpecPath()
 }
 
 func (s *stopper) socketOf() string {

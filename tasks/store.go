@@ -83,6 +83,17 @@ func homeError(home string, err error) error {
 	return fmt.Errorf("state folder %s: %w (another folder can be named with --home)", home, err)
 }
 
+// ReadServer reads server.json.
+func (s *Store) ReadServer() (Server, error) {
+	return readRecord[Server](filepath.Join(s.Home, "server.json"), nil)
+}
+
+// WriteServer writes server.json.
+func (s *Store) WriteServer(v Server) error {
+	v.Schema = Schema
+	return writeRecord(filepath.Join(s.Home, "server.json"), v, nil, whole)
+}
+
 func (s *Store) runs() string    { return filepath.Join(s.Home, "runs") }
 func (s *Store) archive() string { return filepath.Join(s.Home, "archive") }
 

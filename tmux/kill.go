@@ -101,6 +101,15 @@ func (s *Server) Forget() error {
 // told (SIGUSR1) to bind a deleted socket file anew.
 func (s *Server) WaitAnswer(ctx context.Context) error { return s.waitSocket(ctx, true) }
 
+// Answers reports whether anybody listens on the socket now.
+func (s *Server) Answers(ctx context.Context) bool {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
 // waitSocket dials until the socket answers, or answers no more. tmux leaves the
 // socket file behind and tells nobody when it stops listening, so there is no
 // event to wait for.
@@ -110,11 +119,7 @@ func (s *Server) waitSocket(ctx context.Context, want bool) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
-		if err == nil {
-			conn.Close()
-		}
-		if ctx.Err() == nil && (err == nil) == want {
+		if answers := s.Answers(ctx); ctx.Err() == nil && answers == want {
 			return nil
 		}
 		select {

@@ -67,6 +67,10 @@ func isOurFolder(dir string) bool {
 	return err == nil && info.IsDir() && ownedByUs(info)
 }
 
+// MakeFolder makes the socket's folder, if that has gone, for a server that is to
+// bind its socket anew.
+func (s *Server) MakeFolder() error { return makeFolder(s.Socket) }
+
 // makeFolder makes the socket's folder, and only that one, if it is missing.
 func makeFolder(socket string) error {
 	dir := filepath.Dir(socket)

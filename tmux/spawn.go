@@ -13,9 +13,10 @@ import (
 
 // Spawn says what pane to make.
 type Spawn struct {
-	Session string   // its name, if the session is to be made; else its id "$3"
+	Session string   // its name, if the session is to be made; else its id "$3", or "=name" for just that name
 	New     bool     // make the session
-	Window  string   // name of a new window; or, with Split, the id "@4" or pane id "%7" to split
+	Join    bool     // start no server: ErrNoServer where none answers
+	Window  string   // name of a new window; or, with Split, what to split: the id "@4", "%7" or "@4.%7"
 	Index   int      // of a new window, from 1, so that windows have an order; 0: the next one
 	Split   bool     // split Window instead of making one
 	Before  bool     // the new pane comes in front of the split one, else after it
@@ -52,9 +53,9 @@ const spawned = "#{pid}|#{session_id}|#{window_id}|#{pane_id}|#{pane_pid}|#{pane
 //
 // An error that is a context error leaves open whether the pane was made; Panes
 // tells. With New and a running server whose socket file was deleted, a second
-// server is started and the first one orphaned: who has written a server down
-// looks first whether it lives, has it bind its socket anew (SIGUSR1, see
-// [Server.WaitAnswer]), and then spawns.
+// server is started and the first one orphaned, unless Join says that there is
+// one: who has written a server down looks first whether it lives, has it bind
+// its socket anew (SIGUSR1, see [Server.WaitAnswer]), and then joins it.
 func (s *Server) Spawn(ctx context.Context, r Spawn) (Pane, error) {
 	if err := r.check(); err != nil {
 		return Pane{}, err
@@ -64,6 +65,9 @@ func (s *Server) Spawn(ctx context.Context, r Spawn) (Pane, error) {
 		dir = "/"
 	}
 	args := append(slices.Clone(setup), r.command()...)
+	if r.Join {
+		args = append([]string{"-N"}, args...)
+	}
 	out, err := s.run(ctx, dir, args...)
 	pane, perr := parseSpawned(out)
 	if perr == nil {
@@ -108,6 +112,8 @@ func (r Spawn) checkSession() error {
 		return checkName("session", r.Session)
 	case r.Split && r.Session == "":
 		return nil // the window's id says it
+	case strings.HasPrefix(r.Session, "="):
+		return checkName("session", r.Session[1:])
 	}
 	return checkID("session", sessionID, r.Session)
 }
@@ -118,14 +124,33 @@ func (r Spawn) checkWindow() error {
 		return fmt.Errorf("%w: a new session has no window to split", ErrName)
 	case r.Split && r.Layout != "" && !slices.Contains(Layouts, r.Layout):
 		return fmt.Errorf("%w: layout %q: one of %s", ErrName, r.Layout, strings.Join(Layouts, ", "))
-	case r.Split && paneID().MatchString(r.Window):
-		return nil
 	case r.Split:
-		return checkID("window", windowID, r.Window)
+		return checkSplit(r.Window)
 	case r.Window == "":
 		return nil
 	}
 	return checkWindowName(r.Window)
+}
+
+// checkSplit checks the ids of a window, of a pane, or of both.
+func checkSplit(target string) error {
+	window, pane, both := strings.Cut(target, ".")
+	switch {
+	case both && paneID().MatchString(pane), !paneID().MatchString(target):
+		return checkID("window", windowID, window)
+	case both:
+		return checkID("pane", paneID, pane)
+	}
+	return nil
+}
+
+// splits is the target of a split. Ids begin anew with a server: in a session that
+// is named they are found only if they are of that session.
+func (r Spawn) splits() string {
+	if strings.HasPrefix(r.Session, "=") {
+		return r.Session + ":" + r.Window
+	}
+	return r.Window
 }
 
 // command is the tmux command that makes the pane. The folder is not in it (-c
@@ -152,7 +177,7 @@ func (r Spawn) command() []string {
 	args = append(args, literals(r.Argv)...)
 	switch {
 	case r.Split:
-		args = append(args, ";", "select-layout", "-t", r.Window, cmp.Or(r.Layout, "tiled"))
+		args = append(args, ";", "select-layout", "-t", r.splits(), cmp.Or(r.Layout, "tiled"))
 	case r.New && r.Index > 0:
 		args = append(args, ";", "set-option", "-gq", "base-index", "0")
 	}
@@ -162,7 +187,7 @@ func (r Spawn) command() []string {
 // split is the command for a pane in a window that is there. It is tiled before,
 // whatever its layout: without that the sixth pane has no room.
 func (r Spawn) split() []string {
-	args := []string{"select-layout", "-t", r.Window, "tiled", ";", "split-window", "-d", "-t", r.Window}
+	args := []string{"select-layout", "-t", r.splits(), "tiled", ";", "split-window", "-d", "-t", r.splits()}
 	if r.Before {
 		args = append(args, "-b")
 	}

@@ -120,11 +120,17 @@ func (k *kitchen) marked() []identity.Process {
 		k.t.Errorf("the host cannot be looked at: %v", err)
 		return nil
 	}
-	has := func(text string) bool { return strings.Contains(text, k.dir+"/") || strings.HasSuffix(text, k.dir) }
-	return slices.DeleteFunc(table.Procs, func(p identity.Process) bool {
-		return p.State == 'Z' && p.Threads <= 1 || !slices.ContainsFunc(p.Args, has) && !slices.ContainsFunc(p.Environ, has)
-	})
+	return slices.DeleteFunc(table.Procs, func(p identity.Process) bool { return !k.marks(p) })
 }
+
+// marks reports whether a living process carries the kitchen's mark.
+func (k *kitchen) marks(p identity.Process) bool {
+	has := func(text string) bool { return strings.Contains(text, k.dir+"/") || strings.HasSuffix(text, k.dir) }
+	return !dead(p) && (slices.ContainsFunc(p.Args, has) || slices.ContainsFunc(p.Environ, has))
+}
+
+// dead reports whether a process has ended and is not reaped.
+func dead(p identity.Process) bool { return p.State == 'Z' && p.Threads <= 1 }
 
 // close fails the test when something of the kitchen is left, and ends that.
 func (k *kitchen) close() {

@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
+	if dir := os.Getenv(soakInner); dir != "" {
+		hobs.dir, hobs.plain = dir, filepath.Join(dir, "hob")
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("/tmp", "hobb")
 	if err == nil {
 		hobs.dir, hobs.plain = dir, filepath.Join(dir, "hob")

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hob/identity"
+	"hob/tasks"
+)
+
+// tear cuts a record, as a crash of the host may; a person puts it right later.
+// Until then it is named and kept, whatever the other hobs do.
+func (s *soak) tear(st step) {
+	t := st.task()
+	if t == nil {
+		return
+	}
+	st.pot.tearing.Lock() // one at a time: else one would put back what the other has torn
+	defer st.pot.tearing.Unlock()
+	path, whole := s.torn(st, t)
+	if whole == nil {
+		return
+	}
+	half := whole[:len(whole)/2]
+	for _, words := range [][]string{{"ps", "--json"}, {"down", t.Run, "--json"}} {
+		if r := s.do(st, st.pot.boot, words, nil); r.code != 4 || !strings.Contains(r.err, path) {
+			s.t.Errorf("step %d: %s is torn, and hob %v says: %v", st.n, path, words, r)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, half) {
+		s.t.Errorf("step %d: %s was torn, and is not kept as it was: %v\n%s", st.n, path, err, now)
+	}
+	if err := put(path, whole); err != nil {
+		s.t.Error(err)
+	}
+	s.note("%3d %s: %s is whole again", st.n, st.pot.name, path)
+}
+
+// torn tears a record of the task or its run, under the lock that whoever writes
+// it holds. A keeper that lives writes without one.
+func (s *soak) torn(st step, t *tasks.TaskDir) (path string, whole []byte) {
+	run := filepath.Dir(filepath.Dir(t.Path))
+	path = filepath.Join(t.Path, []string{"task.json", "keeper.json", "exit.json"}[st.pick/7%3])
+	lock := t.Lock
+	if st.pick%4 == 0 {
+		path = filepath.Join(run, "run.json")
+		store, err := tasks.ViewStore(st.pot.home)
+		if err != nil {
+			return path, nil
+		}
+		lock = store.Run(t.Run).Lock
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	unlock, err := lock(ctx)
+	if err != nil {
+		return path, nil // it was removed meanwhile
+	}
+	defer unlock()
+	if strings.HasSuffix(path, "keeper.json") || strings.HasSuffix(path, "exit.json") {
+		task, taskErr := t.ReadTask()
+		k, err := t.ReadKeeper()
+		if err != nil || taskErr != nil || k.Nonce != task.Nonce || s.lives(st, k.Keeper) {
+			return path, nil
+		}
+	}
+	whole, err = os.ReadFile(path)
+	if err != nil || put(path, whole[:len(whole)/2]) != nil {
+		return path, nil
+	}
+	s.note("%3d %s: %s %s", st.n, st.pot.name, st.name, path)
+	return path, whole
+}
+
+func (s *soak) lives(st step, ref identity.Ref) bool {
+	ref.Boot = st.pot.host.Facts().Boot
+	pin, _ := st.pot.host.Verify(ref)
+	if pin != nil {
+		pin.Close()
+	}
+	return pin != nil
+}
+
+// put replaces a file at once.
+func put(path string, text []byte) error {
+	if err := os.WriteFile(path+".torn", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".torn", path)
+}

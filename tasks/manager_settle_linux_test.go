@@ -1,0 +1,188 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/identity/flock"
+	"hob/recipes"
+	"hob/tmux/tmuxtest"
+)
+
+// What an ended run left may take minutes to end: other ups, which need the
+// server's lock, do not wait for that. A start takes that lock under its task's,
+// so taking them the other way round could also have both wait for ever.
+func TestSettleWithoutTheServersLock(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	ended := testTask()
+	ended.State = Exited
+	if err := errors.Join(r.Write(Run{Name: r.Name, ID: "feedface", Tasks: []string{d.Name}}), d.WriteTask(ended)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan string, 8)
+	flockFile = func(f *os.File, wait bool) error {
+		if wait {
+			waits <- filepath.Base(f.Name())
+		}
+		return flock.Lock(f, wait)
+	}
+	t.Cleanup(func() { flockFile = flock.Lock })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := m.prepareUp(ctx, &recipes.Recipe{Name: r.Name, Tasks: []recipes.Task{{Name: d.Name, Kind: "server"}}}, UpOptions{})
+		done <- err
+	}()
+	if name := <-waits; name != "op.lock" {
+		t.Errorf("it waits for %s", name)
+	}
+	free, ok, err := tryLock(filepath.Join(r.store.Home, "server.lock"))
+	if !ok {
+		t.Errorf("the server's lock is held while the task's is waited for: %v", err)
+	} else {
+		free()
+	}
+	cancel()
+	unlock()
+	if err := <-done; err == nil {
+		t.Error("it was given up, and went on")
+	}
+}
+
+// Two ups settle the same ended run. The one that comes second finds the run that
+// the first has made, and neither stops its tasks nor archives it.
+func TestSettleLeavesTheNextRun(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	before, now := time.Now().Add(-time.Minute), time.Now()
+	task := testTask()
+	task.State, task.StartedAt = Exited, &now
+	if err := errors.Join(r.Write(Run{Name: r.Name, ID: "second", Tasks: []string{d.Name}}), d.WriteTask(task)); err != nil {
+		t.Fatal(err)
+	}
+	u := &upRun{Manager: m, dir: r}
+	seen := map[string]time.Time{d.Name: before}
+	if out := m.stopTask(t.Context(), r, d, StopOptions{Reason: "up", began: seen}); !errors.Is(out.Err, errMeanwhile) {
+		t.Errorf("a task that was started since is stopped: %+v", out)
+	}
+	for name, c := range map[string]struct {
+		id    string
+		began map[string]time.Time
+	}{
+		"another run":         {"first", map[string]time.Time{d.Name: now}},
+		"a task was started":  {"second", seen},
+		"a task came up anew": {"second", nil},
+	} {
+		if err := u.archive(t.Context(), c.id, c.began); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := r.Read(); err != nil {
+			t.Fatalf("%s: archived: %v", name, err)
+		}
+	}
+	u.run = Run{Name: r.Name, ID: "first"}
+	if err := u.record(t.Context(), true); !errors.Is(err, errMeanwhile) {
+		t.Errorf("an up goes on with a run that is another now: %v", err)
+	}
+	if err := u.archive(t.Context(), "second", map[string]time.Time{d.Name: *mustTask(t, d).StartedAt}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Read(); !errors.Is(err, ErrNoRecord) {
+		t.Errorf("what was settled is still there: %v", err)
+	}
+	if err := u.archive(t.Context(), "second", nil); err != nil {
+		t.Errorf("another has archived it: %v", err)
+	}
+}
+
+func mustTask(t *testing.T, d *TaskDir) Task {
+	t.Helper()
+	task, err := d.ReadTask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// waiter is a host on which something happens as soon as an end is waited for.
+type waiter struct {
+	identity.Host
+	meanwhile func()
+}
+
+func (w waiter) Wait(ctx context.Context, hs []identity.Handle, deadline time.Time) error {
+	w.meanwhile()
+	return w.Host.Wait(ctx, hs, deadline)
+}
+
+// A command whose keeper has just been killed is about to end: an up waits for
+// that, and does not take the task for one that is up.
+func TestUpAwaitsOrphans(t *testing.T) {
+	r, d := newTask(t)
+	h := localHost(t)
+	command, keeper := another(t, h, "orphan"), another(t, h, "hob", "keeper", d.SpecPath())
+	kill := func(ref identity.Ref) identity.Handle {
+		pin, _ := h.Verify(ref)
+		if err := pin.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return pin
+	}
+	dead := kill(keeper)
+	defer dead.Close()
+	if err := h.Wait(t.Context(), []identity.Handle{dead}, h.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	pin, _ := h.Verify(command)
+	defer pin.Close()
+	w := waiter{h, func() { kill(command).Close() }}
+	task := testTask()
+	task.State, task.Nonce = Up, "n"
+	if err := errors.Join(d.WriteTask(task), d.WriteKeeper(Keeper{Nonce: "n", Keeper: keeper, Command: &command})); err != nil {
+		t.Fatal(err)
+	}
+	u := &upRun{Manager: &Manager{Store: r.store, Host: w}, dir: r}
+	u.awaitOrphans(t.Context())
+	if v := pin.Verify().Verdict; v != identity.Gone {
+		t.Errorf("the orphan is %s", v)
+	}
+}
+
+// Whoever holds a task's lock is not the "somebody" that is at work on it: a start
+// that was cut is that also under the lock, so it can be started over.
+func TestACutStartIsStartedOver(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	began := time.Now().UTC()
+	task := testTask()
+	task.State, task.StartedAt = Starting, &began
+	if err := errors.Join(r.Write(Run{Name: r.Name, ID: "feedface", Tasks: []string{d.Name}, Tmux: TmuxServer{Socket: tmuxtest.Socket(t)}}), d.WriteTask(task)); err != nil {
+		t.Fatal(err)
+	}
+	if got := Derive(m.look(d)); got.State != Lost {
+		t.Fatalf("a cut start is %+v", got)
+	}
+	unlock, err := d.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if got := Derive(m.lookHeld(d)); got.State != Lost {
+		t.Errorf("under its lock a cut start is %+v", got)
+	}
+	u := &upRun{Manager: m, dir: r}
+	if clear, err := u.clear(t.Context(), &upTask{Task: recipes.Task{Name: d.Name}, dir: d, began: began}); !clear || err != nil {
+		t.Errorf("it is not started over: %v", err)
+	}
+}
