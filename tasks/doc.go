@@ -134,6 +134,7 @@
 //	adopted.pane.pane     tmux's id of the pane
 //	adopted.pane.tty      its terminal
 //	adopted.pane.pid      pid of its first process, as tmux said
+//	adopted.pane.server   null: adopted.tmux names it
 //	adopted.tmux          the person's tmux server, which is only read
 //	adopted.tmux.socket   path of its socket
 //	adopted.tmux.session  tmux's id of the session

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,8 +125,11 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 	defer unlock()
 	// Another up may have made the session while the lock was waited for, and
 	// somebody may have deleted the socket.
-	if session, err = p.ready(ctx); err != nil || session != "" {
-		return tmux.Pane{}, cmp.Or(err, tmux.ErrExists)
+	if session, err = p.ready(ctx); err != nil {
+		return tmux.Pane{}, err
+	}
+	if session != "" {
+		return p.beside(ctx, task, argv)
 	}
 	s := p.plan.spawn(task, p.panes)
 	s.Session, s.New, s.Argv = p.dir.Name, true, argv
