@@ -213,14 +213,20 @@ func after(args []string, flag string) string {
 	return ""
 }
 
-// end stops all there is and checks what is left: nothing but what was only
-// named, and records that say how each task ended.
+// end stops all there is and checks what is left: nothing but what was only named,
+// since nobody can prove any more whose it is. A person ends that. Then all is
+// clean, and every record says how its task ended.
 func (s *soak) end() {
 	for _, p := range s.pots {
 		st := step{pot: p, name: "end"}
-		s.do(st, p.boot, []string{"reap", "--json"}, nil)
-		s.do(st, p.boot, []string{"down", "--all", "--json"}, nil)
-		s.readNames(p)
+		for _, words := range [][]string{{"reap", "--json"}, {"down", "--all", "--json"}, {"sweep", "--json"}} {
+			s.do(st, p.boot, words, nil)
+			s.readNames(p)
+		}
+	}
+	s.endNamed()
+	for _, p := range s.pots {
+		st := step{pot: p, name: "end"}
 		for _, words := range [][]string{{"down", "--all", "--json"}, {"sweep", "--json"}} {
 			if r := s.do(st, p.boot, words, nil); r.code != 0 {
 				s.t.Errorf("in the end, %s: hob %v: %v", p.name, words, r)
@@ -230,6 +236,13 @@ func (s *soak) end() {
 		s.finished(p)
 	}
 	for _, p := range s.brood() {
+		s.t.Errorf("left in the end: %s", line(p))
+	}
+}
+
+// endNamed ends what is left: all of it stands in a report.
+func (s *soak) endNamed() {
+	for _, p := range s.brood() {
 		where := s.nameOf(p)
 		if where == "" {
 			s.t.Errorf("left, and in no report: %s (run %s, task %s)", line(p), variable(p, "HOB_RUN_ID"), variable(p, "HOB_TASK"))
@@ -237,6 +250,7 @@ func (s *soak) end() {
 		s.note("left, and named in %s: %s", where, line(p))
 		if pin, err := s.pots[0].host.Open(p.PID); err == nil {
 			_ = pin.Signal(syscall.SIGKILL)
+			_ = s.pots[0].host.Wait(context.Background(), []identity.Handle{pin}, time.Now().Add(patience))
 			pin.Close()
 		}
 	}
