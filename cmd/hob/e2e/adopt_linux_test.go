@@ -185,6 +185,28 @@ func TestAdopt(t *testing.T) {
 	k.must("rm", "m")
 }
 
+// TestAdoptPipeline: the other end of a pipeline is of the job too, though it is
+// below the shell and bears the person's tmux in its environment; one that has left
+// for a session of its own, while it is captured, ends with it.
+func TestAdoptPipeline(t *testing.T) {
+	t.Parallel()
+	k := open(t)
+	p := k.guest()
+	p.types("sh -c '" + k.note("front") + "; exec sleep 616' | sh -c 'trap \"\" HUP; setsid sh -c \"" + k.note("away") + "; exec sleep 618\" & " + k.note("back") + "; read -r _; exec sleep 617'")
+	for _, name := range []string{"front", "back", "away"} {
+		p.keep(name)
+	}
+	before := p.all()
+	k.must("adopt", "-S", p.socket, "%0", "--name", "m/pipe")
+	r := k.must("down", "m")
+	for _, name := range []string{"front", "back", "away"} {
+		if !k.dead(name) {
+			t.Errorf("%s lives: %v", name, r)
+		}
+	}
+	p.unchanged(before)
+}
+
 // dead reports whether a process of the person's has ended.
 func (k *kitchen) dead(name string) bool { return k.truth[name].Verify().Verdict == identity.Gone }
 
@@ -346,9 +368,7 @@ func TestAdoptRefusals(t *testing.T) {
 // TestAdoptElsewhere: a tmux server in another pid namespace names numbers that are
 // other processes' here.
 func TestAdoptElsewhere(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root makes pid namespaces")
-	}
+	needRoot(t)
 	t.Parallel()
 	k := open(t)
 	socket := k.path("u")
@@ -370,6 +390,20 @@ func TestAdoptElsewhere(t *testing.T) {
 	k.check(exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", "a", "--", "sleep", "86417").Run())
 	if r := k.hob("adopt", "-S", socket, "%0"); r.code != 5 || !strings.Contains(r.err, "another container") {
 		t.Errorf("%v", r)
+	}
+}
+
+// TestAdoptOfAnotherUser: what another user's tmux server runs cannot be verified,
+// whether its socket may be connected to or not.
+func TestAdoptOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	k := openNobody(t)
+	p := k.guest()
+	for _, mode := range []os.FileMode{0o600, 0o777} {
+		k.check(os.Chmod(p.socket, mode))
+		if r := k.hob("adopt", "-S", p.socket, "%0"); r.code != 4 || !strings.Contains(r.err, "could not be asked") && !strings.Contains(r.err, "another user") {
+			t.Errorf("%#o: %v", mode, r)
+		}
 	}
 }
 
