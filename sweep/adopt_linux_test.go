@@ -54,8 +54,8 @@ func TestAdopt(t *testing.T) {
 // What is not below the pane's process, has ended, or is a boundary is refused,
 // and nothing is captured.
 func TestAdoptRefuses(t *testing.T) {
-	k := startReal(t, sweep.Server, "sh", "-c", sleeper("x")+` & echo $$ >$D/first; wait`)
-	x, first := k.ref("x"), k.ref("first")
+	k := startReal(t, sweep.Server, "sh", "-c", sleeper("x")+` & sh -c 'sh $D/sleep.sh kept & wait' hob keeper /x/spec.json & echo $$ >$D/first; wait`)
+	x, first, kept := k.ref("x"), k.ref("first"), k.ref("kept")
 	gone := x
 	gone.PID, gone.PIDFS, gone.Start = 1<<22-3, nil, "linux:1"
 	forged := x
@@ -77,6 +77,7 @@ func TestAdoptRefuses(t *testing.T) {
 		"one of two is not below it":  {adopt(x, x, first), sweep.ErrRefused},
 		"the pane's process is gone":  {adopt(gone, x), sweep.ErrRefused},
 		"the pane's process, reused":  {adopt(forged, x), sweep.ErrRefused},
+		"below another hob's keeper":  {adopt(first, kept), sweep.ErrRefused},
 		"it is left alone by a rule":  {func() error { k.target.Spared = []identity.Ref{x}; return adopt(first, x) }(), sweep.ErrRefused},
 		"all is well with all others": {func() error { k.target.Spared = nil; return adopt(first, x) }(), nil},
 	} {
