@@ -259,6 +259,7 @@ type example struct {
 	env      string               // NAME=FOLDER, a folder within the test's own
 	asks     map[string][2]string // server: model, what it answers to "What is a recipe?"
 	logs     map[string]string    // task: what its log has
+	after    map[string]string    // the same, once it is stopped
 }
 
 const recipeAnswer = "A recipe is a YAML file that names the servers, jobs and shells of a piece of work."
@@ -271,6 +272,11 @@ var examples = map[string]example{
 	"two-servers": {
 		asks: map[string][2]string{"chat": {"chat", recipeAnswer}, "rerank": {"rerank", recipeAnswer}},
 		logs: map[string]string{"ask": "rerank says: " + recipeAnswer},
+	},
+	"hooks": {
+		asks:  map[string][2]string{"llm": {"warm", recipeAnswer}},
+		logs:  map[string]string{"llm": recipeAnswer},
+		after: map[string]string{"llm": "llm of hooks is stopped"},
 	},
 	"download-then-serve": {
 		env:  "MODELS=models",
@@ -325,6 +331,11 @@ func TestExamples(t *testing.T) {
 			k.seeTasks(e)
 			k.hob("down")
 			k.seeReports()
+			for task, line := range e.after {
+				if log := k.hob("logs", name+"/"+task); !strings.Contains(log, line) {
+					t.Errorf("the log of %s lacks %q:\n%s", task, line, log)
+				}
+			}
 		})
 	}
 }
@@ -345,8 +356,10 @@ func (k *kitchen) seeTasks(e example) {
 		} else if ok {
 			k.t.Errorf("%s has no URL", t.Task)
 		}
-		if line := e.logs[t.Task]; !strings.Contains(k.hob("logs", t.Run+"/"+t.Task), line) {
-			k.t.Errorf("the log of %s lacks %q", t.Task, line)
+		if line := e.logs[t.Task]; line != "" {
+			k.until(fmt.Sprintf("%q in the log of %s", line, t.Task), func() bool {
+				return strings.Contains(k.hob("logs", t.Run+"/"+t.Task), line)
+			})
 		}
 	}
 }

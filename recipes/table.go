@@ -11,7 +11,7 @@ var commandRule = &rule{
 
 var hookRule = &rule{
 	says:  "a list of words, or text that is split like a shell does, or a mapping like {command: …, timeout: 10m}",
-	forms: sequence | text | mapping, item: word, raw: true,
+	forms: sequence | text | mapping, item: word, raw: true, foreign: hookWords,
 	keys: []key{
 		{"command", commandRule, "what it runs", ""},
 		{"timeout", duration, "how long it may take", "5m (after_stop: 1m)"},
