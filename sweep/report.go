@@ -25,23 +25,35 @@ func (s *stopper) report() Report {
 	}
 	r.Host = ReportHost{OS: tr.facts.OS, Boot: tr.facts.Boot, Inspection: host.inspection,
 		Notes: append(s.notes(host.stamps), host.notes...)}
-	r.Verdict = verdictOf(r.Members, host.inspection, len(tr.blind) > 0 || host.stamps.unsure())
+	s.unsure = len(tr.blind) > 0 || host.stamps.unsure()
+	r.Verdict = verdictOf(r.Members, host.inspection, s.unsure)
 	r.EndedAt = tr.h.Now()
 	return r
 }
 
 // preview is the report of a dry run: nothing was signalled, and living members
-// have no fate.
+// have no fate. What is said is what would be.
 func (s *stopper) preview() Report {
 	r := s.report()
+	r.DryRun = true
 	for i, n := range s.tr.nodes {
 		m := &r.Members[len(r.Members)-len(s.tr.nodes)+i]
-		if m.Fate == Survived && s.tr.may(n) {
+		switch {
+		case m.Fate == Survived && s.tr.may(n):
 			m.Fate, m.Note = "", "would be ended"
+			if n == s.tr.command() && s.o.From == StepAll {
+				m.Note = fmt.Sprintf("would be asked to end by %s, and get %v for it", identity.SignalName(s.seen().stopSignal()), s.tr.t.Stop.Grace)
+			}
+		case strings.HasPrefix(m.Note, leftAlone):
+			m.Note = "would be " + m.Note
 		}
 	}
+	r.Verdict = verdictOf(r.Members, r.Host.Inspection, s.unsure)
 	return r
 }
+
+// leftAlone begins the note of a member that is not signalled on purpose.
+const leftAlone = "left alone: "
 
 func (s *stopper) memberReport(n *node) ReportMember {
 	m := ReportMember{PID: n.Ref.PID, Start: n.Ref.Start, Parent: n.Parent, Args: n.Args, Evidence: n.Evidence,
@@ -76,7 +88,7 @@ func (s *stopper) unreaped(n *node) string {
 func (s *stopper) why(n *node, sp spare) string {
 	switch {
 	case sp.why != "":
-		return "left alone: " + sp.why
+		return leftAlone + sp.why
 	case n.unknown():
 		return "could not be verified: " + n.found.Reason
 	case n.refused != "":

@@ -51,6 +51,7 @@ type stopper struct {
 	saved   bool          // the capture has been written, or could not be
 	saveErr error
 	paneErr error
+	unsure  bool // something of the tree may live that is not among the members
 }
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {

@@ -325,6 +325,12 @@ func TestDryRunTouchesNothing(t *testing.T) {
 	if m := k.member(r, "x"); m.Fate != "" || m.Note != "would be ended" || !k.alive("x") || len(k.saved) > 0 || k.panes > 0 {
 		t.Error(k.story(r))
 	}
+	if m := k.member(r, "command"); m.Note != "would be asked to end by TERM, and get 2s for it" {
+		t.Errorf("the command: %+v", m)
+	}
+	if !r.DryRun || r.Verdict != sweep.Clean || len(r.Advice()) > 0 {
+		t.Errorf("it says %s, and advises %q", r.Verdict, r.Advice())
+	}
 }
 
 // TestAFullDiskDoesNotKeepAServerAlive: the stop goes on from memory and says so.

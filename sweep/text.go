@@ -84,8 +84,19 @@ func (p *printer) cut(s string, used int) string {
 
 func (p *printer) head(r Report) {
 	name := safe(r.Run + "/" + r.Task)
+	if r.DryRun {
+		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.ink(strongInk, name), wouldBe[r.Verdict], p.ink(faintInk, "(dry run of "+safe(r.Reason)+": nothing was done)"))
+		return
+	}
 	fmt.Fprintf(&p.b, "%s  %s  %s  %s\n", p.ink(strongInk, name), p.ink(verdictInk[r.Verdict], string(r.Verdict)),
 		safe(r.Reason), p.ink(faintInk, "took "+took(r.Took())))
+}
+
+// wouldBe is what a dry run says in place of the verdict.
+var wouldBe = map[Verdict]string{
+	Clean:      "would be clean",
+	Survivors:  "survivors would remain",
+	Unverified: "could not all be verified",
 }
 
 // members draws the tree: pid, fate, signals and memory in columns, then the branch.
@@ -152,7 +163,11 @@ func (p *printer) lookalikes(r Report) {
 	if len(r.Lookalikes) == 0 {
 		return
 	}
-	fmt.Fprintf(&p.b, "  %s\n", p.ink(strongInk, "looks alike, not proven ours, not touched:"))
+	title := "looks alike, not proven ours, not touched:"
+	if r.DryRun {
+		title = "looks alike, not proven ours, would not be touched:"
+	}
+	fmt.Fprintf(&p.b, "  %s\n", p.ink(strongInk, title))
 	for _, l := range r.Lookalikes {
 		since := "since ?"
 		if l.StartedAt != nil {

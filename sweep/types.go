@@ -133,6 +133,9 @@ type Report struct {
 	Lookalikes []Lookalike    `json:"lookalikes"`
 	Ports      []PortState    `json:"ports"`
 	Verdict    Verdict        `json:"verdict"`
+	// DryRun: nothing was done. Members that live have no fate, their note says what
+	// they would get, and the verdict is what the stop would come to as far as can be told.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // ReportHost says how much of the host was seen.

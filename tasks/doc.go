@@ -325,4 +325,5 @@
 //	ports.pid              who holds it
 //	ports.note             what else there is to say of it
 //	verdict                clean, survivors or unverified
+//	dry_run                nothing was done; never in the file
 package tasks

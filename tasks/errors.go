@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"hob/identity"
 )
 
 // Errors of the manager, to be matched with errors.Is.
@@ -73,4 +75,26 @@ func quoted(names []string) string {
 		return strings.Join(q, "")
 	}
 	return strings.Join(q[:len(q)-1], ", ") + " and " + q[len(q)-1]
+}
+
+// untrusted says what a person can do about a task of which a record cannot be
+// trusted. It is left as it is; its keeper, where that is known and lives, can stop
+// it without the record.
+func (m *Manager) untrusted(run string, t *TaskDir, err error) error {
+	var rec *RecordError
+	if !errors.As(err, &rec) {
+		return err
+	}
+	tip := "put the file right from a copy, or give the run up by hob rm --forget " + run
+	pid := 0
+	if k, keeperErr := t.ReadKeeper(); keeperErr == nil && m.finding(&k.Keeper).Verdict == identity.Owned {
+		pid = k.Keeper.PID
+	}
+	switch {
+	case rec.Kind == Newer:
+		tip = "a newer hob wrote it: use that one"
+	case pid > 0:
+		tip = fmt.Sprintf("put the file right from a copy; or kill -TERM %d, its keeper, which then stops the task, and hob rm --forget %s", pid, run)
+	}
+	return &Problem{Kind: ErrUnverified, Err: err, Tip: tip}
 }

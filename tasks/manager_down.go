@@ -134,7 +134,7 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 	out.State = d.State
 	switch {
 	case seen.Trouble != nil:
-		out.Err = seen.Trouble
+		out.Err = m.untrusted(r.Name, t, seen.Trouble)
 	case seen.Task == nil:
 		out.Did = "was never started"
 	case m.inside(seen):
@@ -207,8 +207,11 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}
 	target, prev, err := s.target(run)
+	if err == nil {
+		err = fromElsewhere(out.Name, seen)
+	}
 	if err != nil {
-		out.Err = err
+		out.Err = m.untrusted(r.Name, t, err)
 		return
 	}
 	out.Did = "stopped"
@@ -225,6 +228,18 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	out.Report = &rep
 	out.State, out.Err = s.finish(rep, err)
 	out.Hook = s.afterStop(ctx)
+}
+
+// fromElsewhere refuses to stop or sweep a task of which nothing can be told from
+// here, as in another pid namespace, or on another host that shares the state
+// folder: nothing could be done, and what would be written of it is not known.
+func fromElsewhere(n Name, s Seen) error {
+	unknown := func(f identity.Finding) bool { return f.Verdict == identity.Unverifiable }
+	if s.Keeper == nil || !unknown(s.KeeperV) || s.Keeper.Command != nil && !unknown(s.Command) {
+		return nil
+	}
+	return unverified("run hob where it was started; hob rm --forget "+n.Run+" gives the record up",
+		"nothing was done, since no process of it can be told from here: %s", s.KeeperV.Reason)
 }
 
 // begin writes that the stop has begun. The keeper of a start that was cut may
@@ -295,27 +310,37 @@ func (m *Manager) keptPanes(s Selection, panes []tmux.Pane) []Outcome {
 	if err != nil || run.Tmux.Server == nil {
 		return nil
 	}
-	ours := m.recordedPanes(s, run.Tmux.Server)
+	ours, all := m.recordedPanes(s, run.Tmux.Server)
 	var outs []Outcome
 	for _, p := range panes {
 		if p.ServerPID == run.Tmux.Server.PID && p.Session == run.Tmux.Session && !slices.Contains(ours, p.ID) {
-			did := fmt.Sprintf("keeps pane %s (window %s), which hob did not make", p.ID, p.WindowName)
+			whose := "which hob did not make"
+			if !all {
+				whose = "which may be of a task whose record cannot be read"
+			}
+			did := fmt.Sprintf("keeps pane %s (window %s), %s", p.ID, p.WindowName, whose)
 			outs = append(outs, Outcome{Name: Name{Run: s.Run.Name}, Did: did})
 		}
 	}
 	return outs
 }
 
-// recordedPanes are the ids of the selected tasks' panes in this server.
-func (m *Manager) recordedPanes(s Selection, server *identity.Ref) []string {
-	var ids []string
+// recordedPanes are the ids of the selected tasks' panes in this server. Where
+// task.json cannot be read the keeper's own record names its pane; all is false where
+// that cannot be read either.
+func (m *Manager) recordedPanes(s Selection, server *identity.Ref) (ids []string, all bool) {
+	all = true
 	for _, name := range s.Tasks {
-		t, err := s.Run.Task(name).ReadTask()
-		if err == nil && t.Pane != nil && (server == nil || t.Pane.Server == nil || t.Pane.Server.PID == server.PID) {
-			ids = append(ids, t.Pane.Pane)
+		t := s.Run.Task(name)
+		task, err := t.ReadTask()
+		if trouble(err) != nil {
+			k, keeperErr := t.ReadKeeper()
+			ids, all = append(ids, k.Pane), all && keeperErr == nil
+		} else if p := task.Pane; p != nil && (server == nil || p.Server == nil || p.Server.PID == server.PID) {
+			ids = append(ids, p.Pane)
 		}
 	}
-	return ids
+	return ids, all
 }
 
 // endServer ends hob's tmux server when no pane is left in it, and returns the
@@ -342,7 +367,11 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 	if err != nil || len(panes) > 0 {
 		return panes, err
 	}
-	if err := m.killServer(ctx, srv); err != nil {
+	err = m.killServer(ctx, srv)
+	if errors.Is(err, tmux.ErrSessions) { // somebody made one since the panes were listed
+		return m.listPanes(ctx, srv)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return nil, m.forgetSocket(srv)
@@ -376,7 +405,7 @@ func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 		}
 	}
 	cut.Point("tmux", "kill-server")
-	err := srv.KillServer(ctx)
+	err := srv.KillEmpty(ctx)
 	if errors.Is(err, tmux.ErrNoServer) {
 		return nil
 	}

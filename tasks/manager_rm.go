@@ -49,6 +49,9 @@ func (m *Manager) Remove(ctx context.Context, names []string, o RemoveOptions) (
 			outs = append(outs, m.removeRun(ctx, r, o))
 		}
 	}
+	if !o.DryRun {
+		_, _ = m.endServer(ctx) // it may have lost its last pane; if not now, the next down ends it
+	}
 	return outs, nil
 }
 
@@ -134,7 +137,11 @@ func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
 	errs := []error{err}
 	for _, name := range tasks {
 		t := r.Task(name)
-		s := stopper{Manager: m, run: r, dir: t, seen: m.lookHeld(t)}
+		seen := m.lookHeld(t)
+		if k, err := t.ReadKeeper(); err == nil && seen.Task == nil {
+			seen.Keeper = &k // it names its pane, whatever has become of task.json
+		}
+		s := stopper{Manager: m, run: r, dir: t, seen: seen}
 		errs = append(errs, s.ClosePane(ctx))
 	}
 	return errors.Join(errs...)

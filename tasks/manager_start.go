@@ -186,6 +186,9 @@ func (u *upRun) failed(t *upTask, task Task, why error) error {
 	// so one that is not seen here has seen it.
 	if seen := u.lookHeld(t.dir); seen.Trouble == nil && (seen.Keeper == nil || seen.Exit != nil) {
 		return nil
+	} else if seen.Trouble == nil && seen.KeeperV.Verdict == identity.Owned && seen.Command.Verdict == identity.Owned {
+		task.State, task.Error, task.EndedAt = Up, "", nil // it was hob's waiting that was cut, not the start
+		return t.dir.WriteTask(task)
 	}
 	task.State = Unverified
 	return t.dir.WriteTask(task)

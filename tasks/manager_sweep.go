@@ -74,13 +74,16 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 	d := Derive(seen)
 	out.State, out.Did = d.State, "swept"
 	if seen.Trouble != nil {
-		out.Err = seen.Trouble
+		out.Err = m.untrusted(r.Name, t, seen.Trouble)
 		return
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}
 	target, prev, err := s.target(run)
+	if err == nil {
+		err = fromElsewhere(out.Name, seen)
+	}
 	if err != nil {
-		out.Err = err
+		out.Err = m.untrusted(r.Name, t, err)
 		return
 	}
 	living := d.State.Lives()

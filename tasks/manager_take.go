@@ -42,17 +42,25 @@ func findListed(sel []Selection, id string) (listed, error) {
 	if err != nil {
 		return listed{}, usage("hob report --json shows both", "--take %q is not PID:START", id)
 	}
+	var unread []error
 	for _, s := range sel {
 		run, err := s.Run.Read()
 		if err != nil {
+			unread = append(unread, err)
 			continue
 		}
 		for _, name := range s.Tasks {
 			l := listed{Take: take, run: run, dir: s.Run, task: s.Run.Task(name)}
-			if rep, err := l.task.ReadReport(); err == nil && l.in(rep) {
+			rep, err := l.task.ReadReport()
+			if err == nil && l.in(rep) {
 				return l, nil
 			}
+			unread = append(unread, trouble(err))
 		}
+	}
+	if err := errors.Join(unread...); err != nil {
+		return listed{}, &Problem{Kind: ErrUnverified, Msg: "no report that can be read lists a look-alike " + id, Err: err,
+			Tip: "hob sweep writes new reports where the old ones have been moved away"}
 	}
 	return listed{}, usage("hob sweep lists them, hob report --json shows their ids", "no report lists a look-alike %s", id)
 }
@@ -72,7 +80,7 @@ func (m *Manager) take(ctx context.Context, l listed, o StopOptions, out *Outcom
 	out.State = d.State
 	switch {
 	case seen.Trouble != nil:
-		out.Err = seen.Trouble
+		out.Err = m.untrusted(l.dir.Name, l.task, seen.Trouble)
 		return
 	case !d.Over() && d.State != Survivors && d.State != Unverified:
 		out.Err = &Problem{Msg: fmt.Sprintf("%s is %s, and its look-alikes are taken when it has ended", out.Name, d.State), Tip: "hob down " + out.String()}

@@ -305,10 +305,13 @@ func (m *Manager) livePanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 // was about to end.
 func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane, error) {
 	panes, err := srv.Panes(ctx)
-	if !errors.Is(err, tmux.ErrLost) {
-		return panes, err
+	if err == nil {
+		return panes, nil
 	}
 	refs, _ := m.servers(srv.Socket)
+	if !errors.Is(err, tmux.ErrLost) {
+		return panes, m.silent(err, refs...)
+	}
 	for _, ref := range refs {
 		m.dies(ctx, ref)
 	}
@@ -406,4 +409,25 @@ func (m *Manager) rebindOne(ctx context.Context, srv *tmux.Server, ref identity.
 		return false, fmt.Errorf("have the tmux server %d bind %s again: %w", ref.PID, srv.Socket, err)
 	}
 	return true, nil
+}
+
+// silent says what a person can do about a tmux server that does not answer. Which
+// process it is stands in the records.
+func (m *Manager) silent(err error, servers ...identity.Ref) error {
+	if !errors.Is(err, tmux.ErrSilent) {
+		return err
+	}
+	for _, ref := range servers {
+		pin, _ := m.Host.Verify(ref)
+		if pin == nil {
+			continue
+		}
+		row, readErr := pin.Read(0)
+		_ = pin.Close()
+		if readErr == nil && row.State == 'T' {
+			return &Problem{Err: err, Tip: fmt.Sprintf("it is stopped: kill -CONT %d lets it go on", ref.PID)}
+		}
+		return &Problem{Err: err, Tip: fmt.Sprintf("it is process %d; if that hangs, kill %d ends it with its panes, and each keeper stops its task", ref.PID, ref.PID)}
+	}
+	return err
 }

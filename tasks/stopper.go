@@ -125,6 +125,8 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 	switch {
 	case err == nil, errors.Is(err, tmux.ErrNoTarget), errors.Is(err, tmux.ErrNoServer):
 		return nil
+	case errors.Is(err, tmux.ErrSilent):
+		return s.silent(err, *s.server)
 	case errors.Is(err, tmux.ErrOther):
 		return &Problem{Kind: ErrRefused, Err: err, Tip: "somebody started another program in it; hob attach " + s.run.Name + " shows it"}
 	}
@@ -169,7 +171,7 @@ func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.
 	if errors.Is(err, tmux.ErrNoServer) {
 		return nil, nil, nil
 	}
-	others := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks}, nil)
+	others, _ := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks}, nil)
 	for _, p := range panes {
 		if p.SessionName == run.Name && !slices.Contains(others, p.ID) && s.madeBy(p) {
 			server, err := s.serverRef(p.ServerPID)

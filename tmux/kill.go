@@ -73,6 +73,21 @@ func (s *Server) KillServer(ctx context.Context) error {
 	return s.waitSocket(ctx, false)
 }
 
+// KillEmpty ends the server if it has no session, which the server itself decides
+// at that moment: a pane that somebody has just made in it does not die. ErrSessions
+// when it has one, ErrNoServer when none runs.
+func (s *Server) KillEmpty(ctx context.Context) error {
+	// S: goes through the sessions.
+	out, err := s.run(ctx, "/", "if-shell", "-F", "#{==:#{S:x},}", "display-message -p killed ; kill-server", "display-message -p sessions")
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(out) != "killed" {
+		return fmt.Errorf("end the tmux server on %s: %w", s.Socket, ErrSessions)
+	}
+	return s.waitSocket(ctx, false)
+}
+
 // Forget removes the socket file of a server that has ended; tmux leaves it. It
 // does nothing while anybody listens on it, or when it is no socket of ours. The
 // caller sees to it that nobody starts a server there meanwhile.

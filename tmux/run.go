@@ -75,6 +75,9 @@ func environment() []string {
 // cause finds the error to match on: the context's, else what tmux's words mean,
 // else err itself.
 func cause(ctx context.Context, err error, stderr string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return silence{}
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -83,6 +86,13 @@ func cause(ctx context.Context, err error, stderr string) error {
 	}
 	return err
 }
+
+// silence is ErrSilent, for as long as was waited.
+type silence struct{}
+
+func (silence) Error() string { return ErrSilent.Error() + ": nothing within " + deadline.String() }
+
+func (silence) Is(err error) bool { return err == ErrSilent || err == context.DeadlineExceeded } //nolint:errorlint // what errors.Is asks for
 
 // phrases are tmux's words and what they mean, first match wins. "Permission
 // denied" is not among them on purpose: a server that we may not reach is not

@@ -137,6 +137,28 @@ func TestKillExactly(t *testing.T) {
 	}
 }
 
+// TestKillEmpty: a server with a session lives, whatever a list said a moment ago.
+func TestKillEmpty(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	if err := s.KillEmpty(ctx); !errors.Is(err, tmux.ErrNoServer) {
+		t.Fatalf("without a server: %v", err)
+	}
+	p := tmuxtest.Sleeper(t, s, "made-in-between")
+	if err := s.KillEmpty(ctx); !errors.Is(err, tmux.ErrSessions) || tmuxtest.Find(t, s, p.ID) == nil {
+		t.Fatalf("with a session: %v", err)
+	}
+	if err := s.KillPane(ctx, p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.KillEmpty(ctx); err != nil {
+		t.Fatalf("without a session: %v", err)
+	}
+	if err := s.KillEmpty(ctx); !errors.Is(err, tmux.ErrNoServer) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 func TestKillServer(t *testing.T) {
 	s := tmuxtest.New(t)
 	ctx := t.Context()
@@ -209,7 +231,8 @@ func TestStoppedServerIsNotGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := s.Panes(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tmux.ErrNoServer) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, tmux.ErrSilent) || errors.Is(err, tmux.ErrNoServer) ||
+		!strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("panes of a stopped server: %v", err)
 	}
 	if _, err := s.Clients(ctx); err == nil || errors.Is(err, tmux.ErrNoServer) {

@@ -35,6 +35,11 @@ var (
 	// up to 3.5a says "server exited unexpectedly" of a healthy server from 3.6
 	// on. It never means that there is no server.
 	ErrLost = errors.New("the connection to the tmux server was lost")
+	// ErrSilent is a server that is there and has not answered in time: it is
+	// stopped, or hangs. It is a context.DeadlineExceeded, too.
+	ErrSilent = errors.New("the tmux server does not answer")
+	// ErrSessions is a server that still has sessions.
+	ErrSessions = errors.New("the tmux server has sessions")
 )
 
 // Error is a tmux command that failed, with tmux's own words.
