@@ -83,7 +83,7 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 		err = fromElsewhere(out.Name, seen)
 	}
 	if err != nil {
-		out.Err = m.untrusted(r.Name, t, err)
+		out.Did, out.Err = "left as it is", m.untrusted(r.Name, t, err)
 		return
 	}
 	living := d.State.Lives()

@@ -85,7 +85,21 @@ func interruptible() (context.Context, func()) {
 // (`hob down | head -1`): a stop that is cut leaves survivors.
 func (a *app) manager(verb string) (*tasks.Manager, error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored, which children would inherit
-	return a.open(verb, tasks.OpenStore)
+	m, err := a.open(verb, tasks.OpenStore)
+	if err != nil {
+		return nil, err
+	}
+	return m, sighted(verb, m.Host.Facts())
+}
+
+// sighted refuses what nobody could do, or watch over, without a view of the
+// processes. What ends tasks says itself what it could not see.
+func sighted(verb string, f identity.Facts) error {
+	if f.OS != "linux" || f.Procfs || verb == "down" || verb == "sweep" || verb == "rm" {
+		return nil
+	}
+	return &tasks.Problem{Kind: tasks.ErrUnverified, Msg: "no procfs is mounted on /proc, so no process can be looked at, and hob " + verb + " does nothing",
+		Tip: "mount -t proc proc /proc; hob doctor says what else is missing"}
 }
 
 // viewer opens the state folder for a verb that only looks.

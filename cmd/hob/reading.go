@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +59,7 @@ func (a *app) load(arg string, how reading) (*recipes.Recipe, error) {
 }
 
 func (a *app) loadFile(file string, o recipes.Options) (*recipes.Recipe, error) {
-	self, err := os.Executable()
+	self, err := program()
 	if err != nil {
 		return nil, err
 	}

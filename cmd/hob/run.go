@@ -83,6 +83,10 @@ func (a *app) work(ends []tasks.Ending, pass bool) error {
 		if err == nil {
 			continue
 		}
+		if e.State == tasks.Unverified { // nobody knows whether it failed
+			errs = append(errs, &tasks.Problem{Kind: tasks.ErrUnverified, Err: err, Tip: "hob sweep " + e.String() + " looks once more"})
+			continue
+		}
 		failed := &workFailed{err: err}
 		if pass {
 			failed.code = e.ExitCode()

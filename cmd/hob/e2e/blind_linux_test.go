@@ -109,6 +109,85 @@ func TestNoProcfs(t *testing.T) {
 	}
 }
 
+// TestVerbsWithoutProcfs: each verb that needs a view says that there is none, in
+// those words, and does nothing.
+func TestVerbsWithoutProcfs(t *testing.T) {
+	t.Parallel()
+	k := open(t)
+	needRoot(t)
+	k.recipe(sleepers)
+	k.must("up")
+	for verb, c := range map[string]struct {
+		code  int
+		words string
+	}{
+		"up --name other":  {4, "hob: no procfs is mounted on /proc"},
+		"run --name other": {4, "hob: no procfs is mounted on /proc"},
+		"restart m":        {4, "hob: no procfs is mounted on /proc"},
+		"reap":             {4, "hob: no procfs is mounted on /proc"},
+		"down m":           {4, "no process of it can be told from here"},
+		"sweep m":          {4, "no process of it can be told from here"},
+		"ps":               {4, "boot id cannot be read"},
+		"wait m":           {4, "boot id cannot be read"},
+		"doctor":           {1, "no procfs on /proc: nothing can be looked at"},
+	} {
+		r := k.in(noProcfs, strings.Fields(verb)...)
+		if r.code != c.code || !strings.Contains(r.out+r.err, c.words) {
+			t.Errorf("hob %s, want exit %d and %q: %v", verb, c.code, c.words, r)
+		}
+	}
+	if s := k.stateOf("m/llm"); s != tasks.Ready {
+		t.Errorf("the task is %s", s)
+	}
+	k.must("down", "m")
+}
+
+// TestFromAnotherPIDNamespace: a hob that can verify nothing changes nothing.
+func TestFromAnotherPIDNamespace(t *testing.T) {
+	t.Parallel()
+	k := open(t)
+	needRoot(t)
+	k.recipe(sleepers)
+	k.must("up")
+	for _, args := range [][]string{{"down", "m"}, {"down", "--all", "--json"}, {"sweep"}, {"reap"}, {"down", "--dry-run", "m"}} {
+		cmd := exec.Command("unshare", append([]string{"--pid", "--fork", "--mount-proc", k.bin}, args...)...)
+		cmd.Dir, cmd.Env = k.dir, k.env
+		r := run(t, cmd)
+		want := 4
+		if args[0] == "reap" {
+			want = 0 // it is left as it is, and shown
+		}
+		if r.code != want || !strings.Contains(r.out+r.err, "pid namespace") {
+			t.Errorf("hob %v: %v", args, r)
+		}
+		if s := k.stateOf("m/llm"); s != tasks.Ready {
+			t.Errorf("after hob %v the task is %s", args, s)
+		}
+	}
+	k.must("down", "m")
+}
+
+// TestASilentTmuxServer: a server that is stopped is said to be, and how to wake it;
+// the task is ended all the same, and its pane by the next stop.
+func TestASilentTmuxServer(t *testing.T) {
+	t.Parallel()
+	k := open(t)
+	k.recipe(sleepers)
+	k.must("up")
+	server := *k.run("m").Tmux.Server
+	k.signal(server, syscall.SIGSTOP)
+	r := k.hob("down", "m")
+	k.signal(server, syscall.SIGCONT)
+	if r.code != 1 || !strings.Contains(r.err, "does not answer: nothing within 5s") ||
+		!strings.Contains(r.err, fmt.Sprintf("hint: it is stopped: kill -CONT %d lets it go on", server.PID)) {
+		t.Errorf("hob down: %v", r)
+	}
+	if rep, ok := k.report("m/llm"); !ok || rep.Verdict != sweep.Clean {
+		t.Errorf("the report: %+v", rep)
+	}
+	k.must("down", "--all")
+}
+
 // TestWorkerOfAnotherUser: a worker that hob may not signal is a survivor that is
 // named with its user, until somebody who may has ended it.
 func TestWorkerOfAnotherUser(t *testing.T) {
