@@ -166,6 +166,24 @@ func TestDeadlineForReady(t *testing.T) {
 	g.until("ready", func() bool { k := g.keeper(); return k.Ready && !k.DeadlineHit })
 }
 
+// A log that goes on moving extends the deadline.
+func TestDeadlineOfATaskThatMoves(t *testing.T) {
+	g := listener(t)
+	g.sh(fmt.Sprintf(`while [ ! -e listen ]; do echo "loading"; sleep 0.05; done & %s=listen %s %d; exit $?`, roleEnv, os.Args[0], g.spec.Port))
+	g.spec.Ready.Timeout = 3 * time.Second
+	g.start().up()
+	began := time.Now()
+	g.until("more than the timeout to be over", func() bool { return time.Since(began) > g.spec.Ready.Timeout+500*time.Millisecond })
+	if k := g.keeper(); k.DeadlineHit || k.Ready {
+		t.Errorf("the deadline was hit while it moved: %+v", k)
+	}
+	g.touch("listen")
+	g.until("ready", func() bool { return g.keeper().Ready })
+	if text, err := os.ReadFile(filepath.Join(g.run.Path, "events.jsonl")); err != nil || strings.Contains(string(text), "not ready after") {
+		t.Errorf("events %s: %v", text, err)
+	}
+}
+
 func TestWithoutAPortUpIsReady(t *testing.T) {
 	g := newRig(t, sweep.Job, "sleep", "300").start().up()
 	g.until("ready", func() bool { k := g.keeper(); return k.Ready && k.ReadyAt != nil })
