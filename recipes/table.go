@@ -62,7 +62,7 @@ var readyRule = &rule{
 		{"api_key", apiKeyRule, "what http and completion send as the bearer of their Authorization; write ${NAME}, never the key itself", "what the engine is given by its own variable or flag"},
 		{"listener", &rule{says: "own or any", forms: text, words: []string{"own", "any"}}, "whose the listening socket may be: any is for servers behind another daemon", "own"},
 		{"timeout", duration, "how long it may take; extended while the log, memory or disk reads move", "5m"},
-		{"interval", duration, "between two looks", "250ms"},
+		{"interval", duration, "between two looks", "250ms, and less at first"},
 	},
 }
 

@@ -241,3 +241,20 @@ func TestResolveProgram(t *testing.T) {
 		}
 	}
 }
+
+// A server that starts fast is seen soon; an interval that was chosen holds.
+func TestPace(t *testing.T) {
+	for _, c := range []struct{ every, waited, want time.Duration }{
+		{250 * time.Millisecond, 0, 25 * time.Millisecond},
+		{250 * time.Millisecond, 400 * time.Millisecond, 100 * time.Millisecond},
+		{250 * time.Millisecond, time.Minute, 250 * time.Millisecond},
+		{20 * time.Millisecond, time.Minute, 20 * time.Millisecond},
+		{10 * time.Millisecond, 0, 10 * time.Millisecond},
+		{2 * time.Second, 0, 2 * time.Second},
+		{probeEvery, -time.Second, probeSoon},
+	} {
+		if got := pace(c.every, c.waited); got != c.want {
+			t.Errorf("every %v, waited %v: %v", c.every, c.waited, got)
+		}
+	}
+}

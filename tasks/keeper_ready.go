@@ -14,6 +14,7 @@ import (
 // Bounds of readiness.
 const (
 	probeEvery      = 500 * time.Millisecond // before the first answer
+	probeSoon       = 25 * time.Millisecond  // at the very start
 	watchEvery      = 10 * time.Second       // once it has answered
 	completeEvery   = time.Minute            // the same, where an attempt is real work
 	defaultDeadline = 5 * time.Minute        // to become ready
@@ -131,6 +132,16 @@ func paces(r *Readiness) (every, later time.Duration) {
 	return every, max(every, later)
 }
 
+// pace is how long the next attempt waits, before the first answer: a quarter of
+// the wait so far, so that a server which starts fast is not kept waiting much
+// longer than it takes. An interval that is longer than usual was chosen.
+func pace(every, waited time.Duration) time.Duration {
+	if every > probeEvery {
+		return every
+	}
+	return min(every, max(probeSoon, waited/4))
+}
+
 // end stops asking.
 func (r *readyWatch) end() {
 	r.at, r.waiting = time.Time{}, false
@@ -197,6 +208,9 @@ func (r *readyWatch) answered(k *keeper, result probe.Result, now time.Time) {
 	}
 	r.misses++
 	r.at = now.Add(r.every)
+	if !k.rec.WasReady {
+		r.at = now.Add(pace(r.every, now.Sub(r.wait.Start)))
+	}
 	if k.rec.Ready && r.misses < missesBefore {
 		return
 	}
