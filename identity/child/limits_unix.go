@@ -24,7 +24,7 @@ func OwnLimits() Limits {
 	for name, which := range resources {
 		var lim unix.Rlimit
 		if unix.Getrlimit(which, &lim) == nil {
-			l[name] = amountText(uint64(lim.Cur)) + ":" + amountText(uint64(lim.Max))
+			l[name] = amountText(uint64(lim.Cur)) + ":" + amountText(uint64(lim.Max)) //nolint:unconvert // signed on FreeBSD
 		}
 	}
 	mask := unix.Umask(0o077)
@@ -100,7 +100,7 @@ func take(name, want string) error {
 		return err
 	}
 	asked := soft
-	soft, hard = settle(soft, hard, uint64(lim.Max))
+	soft, hard = settle(soft, hard, uint64(lim.Max)) //nolint:unconvert // signed on FreeBSD
 	if err := setLimit(which, soft, hard); err != nil || soft == asked {
 		return err
 	}
