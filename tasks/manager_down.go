@@ -254,7 +254,11 @@ func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Captu
 	task.State, task.Reason, task.UpdatedAt = Stopping, reason, s.now()
 	s.event(s.run, s.dir.Name, "stopping: "+reason)
 	s.seen.Task = &task
-	if err := s.dir.WriteTask(task); err != nil || s.seen.Keeper != nil && s.seen.Keeper.Command != nil {
+	err := s.dir.WriteTask(task)
+	if noSpace(err) {
+		err = nil // and no room is left: the stop goes on from memory, and says so
+	}
+	if err != nil || s.seen.Keeper != nil && s.seen.Keeper.Command != nil {
 		return t, prev, err
 	}
 	s.seen = s.lookHeld(s.dir)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"hob/identity"
@@ -248,6 +249,20 @@ func (m *Manager) noKeeper(n Name, t *TaskDir) error {
 
 // mayForget is pure. What was adopted can be given back while it lives: hob has
 // started nothing of it.
+// Keepers are the pids of all keepers that live.
+func (m *Manager) Keepers() []string {
+	all, _ := m.All() // of what cannot be read none is known
+	var pids []string
+	for _, s := range all {
+		for _, task := range s.Tasks {
+			if pid := m.keeperAlive(s.Run.Task(task)); pid > 0 {
+				pids = append(pids, strconv.Itoa(pid))
+			}
+		}
+	}
+	return pids
+}
+
 func mayForget(n Name, d Derived, forget, adopted bool) error {
 	switch {
 	case d.Over(), adopted && forget && d.State == Up:

@@ -67,6 +67,16 @@ func OpenStore(home string) (*Store, error) {
 	return s, nil
 }
 
+// OpenToEnd is OpenStore for a verb that ends things: a full disk does not keep it
+// from doing so, for each task has room set aside for the records of its stop.
+func OpenToEnd(home string) (*Store, error) {
+	s, err := OpenStore(home)
+	if noSpace(err) {
+		return &Store{Home: home}, nil
+	}
+	return s, err
+}
+
 // ViewStore opens the state folder for reading. It creates and writes nothing;
 // a folder that does not exist is a store without runs.
 func ViewStore(home string) (*Store, error) {

@@ -61,7 +61,7 @@ func TestFullDisk(t *testing.T) {
 
 	_, open := OpenStore(home)
 	changed := testTask()
-	changed.State = Stopping
+	changed.State = Starting
 	for _, err := range []error{open, d.WriteTask(changed), d.WriteSpec(Spec{Run: "chat", Task: "llm"})} {
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), home) {
 			t.Errorf("got %v", err)

@@ -67,7 +67,13 @@ func (t *TaskDir) WriteTask(v Task) error { return t.writeTask(v, durable) }
 // another one follows at once.
 func (t *TaskDir) writeTask(v Task, how lasting) error {
 	v.Schema = Schema
-	return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, how)
+	put := func() error {
+		return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, how)
+	}
+	if v.State == Starting {
+		return put() // nothing has begun: a full disk is a reason not to
+	}
+	return t.reserved(put)
 }
 
 // ReadSpec reads spec.json.

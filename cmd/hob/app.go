@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -85,7 +86,14 @@ func interruptible() (context.Context, func()) {
 // (`hob down | head -1`): a stop that is cut leaves survivors.
 func (a *app) manager(verb string) (*tasks.Manager, error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored, which children would inherit
-	m, err := a.open(verb, tasks.OpenStore)
+	open := tasks.OpenStore
+	if verb == "down" || verb == "sweep" || verb == "reap" {
+		open = tasks.OpenToEnd
+	}
+	m, err := a.open(verb, open)
+	if errors.Is(err, syscall.EROFS) {
+		err = &tasks.Problem{Err: err, Tip: a.keepersTip()}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +108,20 @@ func sighted(verb string, f identity.Facts) error {
 	}
 	return &tasks.Problem{Kind: tasks.ErrUnverified, Msg: "no procfs is mounted on /proc, so no process can be looked at, and hob " + verb + " does nothing",
 		Tip: "mount -t proc proc /proc; hob doctor says what else is missing"}
+}
+
+// keepersTip is how tasks are stopped whose records hob cannot write: their keepers
+// need none for that.
+func (a *app) keepersTip() string {
+	m, err := a.viewer("ps")
+	if err != nil {
+		return ""
+	}
+	keepers := m.Keepers()
+	if len(keepers) == 0 {
+		return ""
+	}
+	return "TERM to a task's keeper stops it all the same: kill " + strings.Join(keepers, " ")
 }
 
 // viewer opens the state folder for a verb that only looks.
