@@ -247,22 +247,22 @@ func (m *Manager) noKeeper(n Name, t *TaskDir) error {
 	return &Problem{Msg: fmt.Sprintf("%s: its keeper, pid %d, lives", n, pid), Tip: "TERM to the keeper stops the task"}
 }
 
-// mayForget is pure. What was adopted can be given back while it lives: hob has
-// started nothing of it.
 // Keepers are the pids of all keepers that live.
 func (m *Manager) Keepers() []string {
 	all, _ := m.All() // of what cannot be read none is known
 	var pids []string
 	for _, s := range all {
 		for _, task := range s.Tasks {
-			if pid := m.keeperAlive(s.Run.Task(task)); pid > 0 {
-				pids = append(pids, strconv.Itoa(pid))
+			if k, err := s.Run.Task(task).ReadKeeper(); err == nil && m.finding(&k.Keeper).Verdict == identity.Owned {
+				pids = append(pids, strconv.Itoa(k.Keeper.PID))
 			}
 		}
 	}
 	return pids
 }
 
+// mayForget is pure. What was adopted can be given back while it lives: hob has
+// started nothing of it.
 func mayForget(n Name, d Derived, forget, adopted bool) error {
 	switch {
 	case d.Over(), adopted && forget && d.State == Up:
