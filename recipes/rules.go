@@ -158,7 +158,9 @@ func validPath(s string) error {
 	return nil
 }
 
-var gpuWord = lazy(`^(?:[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{4,80})$`)
+const gpuExpr = `^(?:[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{4,80})$`
+
+var gpuWord = lazy(gpuExpr)
 
 func validGPU(s string) error {
 	if !gpuWord().MatchString(s) {

@@ -32,7 +32,7 @@ var portRule = &rule{says: "a number from 1 to 65535, or auto", forms: integer |
 var gpusRule = &rule{
 	says:  "GPU numbers like [0, 1], or all, none, auto, or {auto: {memory: 18GiB}}",
 	forms: sequence | integer | text | mapping, check: validGPUs, pattern: `^(all|none|auto|[0-9GM][0-9A-Za-z/, -]*)$`, max: 999,
-	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU, pattern: gpuWord().String(), max: 999},
+	item: &rule{says: "the number or UUID of a GPU", forms: integer | text, check: validGPU, pattern: gpuExpr, max: 999},
 	keys: []key{{"auto", &rule{
 		says: "a mapping, like {memory: 18GiB}", forms: mapping, keys: []key{
 			{"memory", size, "free memory that each must have", "needs: {gpu_memory: …}"},

@@ -22,9 +22,6 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 	for {
 		seen := u.look(t.dir)
 		d := Derive(seen)
-		if end == nil && seen.Keeper != nil {
-			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
-		}
 		done, err := arrived(t.Name, d, goal)
 		if !done && unwatched(seen) {
 			done, err = true, fmt.Errorf("%s is up, and its keeper has been killed: nobody would see it become ready", t.Name)
@@ -33,6 +30,9 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 		u.tell(u.progress(t, seen, d, done))
 		if done {
 			return d, u.explain(t, err)
+		}
+		if end == nil && seen.Keeper != nil {
+			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
 		}
 		select {
 		case <-wake:

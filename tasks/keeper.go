@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -49,6 +50,7 @@ type keeper struct {
 	walk    time.Duration // how long the last walk took
 	lookAt  time.Time     // when the next is due
 	sizeAt  time.Time     // when memory is measured again
+	thrift  time.Time     // when what the start took is given back; zero: it has been
 	disk    *int64        // bytes that the tree had read from disk; nil when unknown
 	said    map[string]int
 
@@ -92,7 +94,7 @@ type life struct {
 func RunKeeper(h identity.Host, spec, version string) int {
 	signals := catchSignals() // first: a HUP now would else end us without a word
 	child.KeepToMyself()
-	economize()
+	hurry()
 	k, err := newKeeper(h, spec, version)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hob:", err)
@@ -106,10 +108,23 @@ func RunKeeper(h identity.Host, spec, version string) int {
 	return k.serve()
 }
 
-// economize keeps a process small that mostly waits: there is one in every pane.
-func economize() {
+// startBytes is what a keeper may take before it collects garbage at its start.
+const startBytes = 24 << 20
+
+// hurry leaves the garbage of the start alone: it is less than a collection costs,
+// and as many keepers start at once as a recipe has tasks.
+func hurry() {
 	runtime.GOMAXPROCS(2)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(startBytes)
+}
+
+// economize gives back what the start took, and keeps a process small from then on
+// that mostly waits: there is one in every pane.
+func economize() {
+	debug.SetMemoryLimit(math.MaxInt64)
 	debug.SetGCPercent(25)
+	debug.FreeOSMemory()
 }
 
 // refusal is why a keeper starts nothing.

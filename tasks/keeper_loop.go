@@ -18,10 +18,12 @@ import (
 // Intervals of the keeper. None is waited out where there is an event.
 const (
 	lookEvery   = time.Second            // between walks of the tree, unless they take long
+	firstLook   = 100 * time.Millisecond // after the start: until then few commands have children
 	lookRatio   = 1000                   // times as long as the last walk took
 	nearEvery   = 200 * time.Millisecond // between looks at task.json while a restart is due
 	writeEvery  = 2 * time.Second        // between writes of what changes all the time
 	sizeEvery   = 5 * time.Second        // between measurements of memory
+	thriftAfter = 2 * time.Second        // of a start, until the memory that it took is given back
 	lockPatient = 5 * time.Second        // that the end of a task waits to be written down
 )
 
@@ -33,6 +35,7 @@ func (k *keeper) serve() int {
 	go k.reaper.Run(func(ended []child.Exit, empty bool) { k.post(func() { k.reaped(ended, empty) }) })
 	k.watchOwner()
 	k.begin()
+	k.thrift = k.h.Now().Add(thriftAfter)
 	k.loop()
 	return k.finish()
 }
@@ -195,6 +198,10 @@ func (k *keeper) tick(now time.Time) {
 	k.ready.tick(k, now)
 	k.gpus.tick(k, now)
 	k.flush(now)
+	if !k.thrift.IsZero() && !now.Before(k.thrift) {
+		k.thrift = time.Time{}
+		economize()
+	}
 }
 
 // tickLock bounds how long a task that has ended waits to be written down.
@@ -212,7 +219,7 @@ func (k *keeper) tickLock(now time.Time) {
 func (k *keeper) nextDue() time.Time {
 	now := k.h.Now()
 	due := now.Add(time.Hour)
-	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.gpus.at, k.gpus.askAt, k.life.graceAt, k.giveUpAt} {
+	for _, at := range []time.Time{k.lookAt, k.sizeAt, k.writeAt, k.ready.at, k.gpus.at, k.gpus.askAt, k.life.graceAt, k.giveUpAt, k.thrift} {
 		if at.After(now) && at.Before(due) {
 			due = at
 		}

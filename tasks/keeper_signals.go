@@ -15,22 +15,31 @@ type signals struct {
 	resize chan os.Signal // WINCH
 }
 
+// The signals of the keeper's own.
+var (
+	endSignals = []string{"HUP", "TERM", "INT", "QUIT"}
+	// takenSignals it has no use for, and takes nevertheless: by them a Go program
+	// ends, stops, or leaves them ignored. All the others Go catches by itself and
+	// drops (os/signal, "Default behavior of signals in Go programs").
+	takenSignals = []string{"ABRT", "PIPE", "TSTP", "TTIN", "TTOU", "CONT"}
+)
+
 // catchSignals takes every signal that can be taken. By Notify and never by
-// Ignore: an ignored signal stays ignored in the command (execve(2)). For the
-// same reason it takes those that the keeper has no use for: tmux starts us with
-// TTIN and TTOU ignored, and nohup(1) may have ignored HUP before that; what Go
-// has a handler for, it sets to its default in the child.
+// Ignore: an ignored signal stays ignored in the command (execve(2)). tmux starts
+// us with TTIN and TTOU ignored, and nohup(1) may have ignored HUP before that;
+// what Go has a handler for, it sets to its default in the child. Each signal that
+// is asked for costs two switches of threads, and there is a keeper in every pane:
+// so none is asked for that Go catches without.
 func catchSignals() *signals {
 	s := &signals{end: make(chan os.Signal, 8), resize: make(chan os.Signal, 1)}
 	rest := make(chan os.Signal, 1) // nobody reads it; what does not fit is dropped
-	for n := syscall.Signal(1); n < 65; n++ {
+	for n := syscall.Signal(1); n < 32; n++ {
 		switch name := identity.SignalName(n); {
-		case slices.Contains([]string{"KILL", "STOP", "URG"}, name): // cannot be caught; the Go runtime's own
-		case slices.Contains([]string{"HUP", "TERM", "INT", "QUIT"}, name):
+		case slices.Contains(endSignals, name):
 			signal.Notify(s.end, n)
 		case name == "WINCH":
 			signal.Notify(s.resize, n)
-		default:
+		case slices.Contains(takenSignals, name):
 			signal.Notify(rest, n)
 		}
 	}

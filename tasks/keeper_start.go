@@ -39,8 +39,9 @@ func (k *keeper) start() {
 		return
 	}
 	k.note("started pid %d", k.life.ref.PID)
-	k.look(k.h.Now())
-	k.ready.begin(k)
+	// So far its tree is the command alone, and keeper.json names that.
+	now := k.h.Now()
+	k.lookAt, k.sizeAt = now.Add(firstLook), now.Add(lookEvery)
 	k.gpus.begin(k)
 }
 
@@ -51,7 +52,7 @@ func (k *keeper) program(env []string) (string, error) {
 	return resolve(k.spec.Args[0], k.spec.Dir, env)
 }
 
-// launch forks. The capture that it will stand in is on disk before.
+// launch forks. A capture of what was before has made room.
 func (k *keeper) launch(path string, env []string) error {
 	if err := k.newCapture(); err != nil {
 		return &startError{126, fmt.Errorf("not started, since its records cannot be written: %w", err)}
@@ -101,6 +102,7 @@ func (k *keeper) born(pid, pidfd int) error {
 	ref, now := pin.Ref(), k.h.Now()
 	k.life.pin, k.life.ref = pin, &ref
 	k.rec.Command, k.rec.StartedAt = &ref, &now
+	k.ready.begin(k) // in the same write: who waits for the command sees at once that up is ready
 	return k.save(whole)
 }
 
@@ -268,5 +270,8 @@ func (k *keeper) newCapture() error {
 	})
 	k.capture = sweep.Capture{Schema: Schema, Run: k.spec.Run, Task: k.spec.Task, TakenAt: k.h.Now(), Phase: PhaseRolling,
 		Members: append([]sweep.Member{}, kept...)}
+	if errors.Is(err, ErrNoRecord) {
+		return nil // there is nothing to replace: the first look makes it
+	}
 	return k.dir.BeginCapture(k.capture)
 }

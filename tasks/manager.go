@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"hob/identity"
@@ -238,9 +239,18 @@ func (m *Manager) over(s Selection) bool {
 // socket is where the tmux server of this state folder listens.
 func (m *Manager) socket() (string, error) { return tmux.DefaultSocket(m.Store.Home, m.getenv) }
 
-// server is the tmux server of this state folder; it need not be running.
-func (m *Manager) server(ctx context.Context, socket string) (*tmux.Server, error) {
-	return tmux.New(ctx, socket)
+// findTmux looks for the tmux program, and asks it for its version, while other
+// things are done; the server of this state folder need not be running.
+func (m *Manager) findTmux(ctx context.Context) func() (*tmux.Server, error) {
+	find := sync.OnceValues(func() (*tmux.Server, error) {
+		socket, err := m.socket()
+		if err != nil {
+			return nil, err
+		}
+		return tmux.New(ctx, socket)
+	})
+	go find()
+	return find
 }
 
 // serverLock is held while a tmux server is started or ended, and while ports

@@ -110,13 +110,20 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 	}
 	end := u.endOf(ctx, pane.PID)
 	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID, Server: u.panes.serverOf(pane)}
-	// Whatever cuts hob from here on finds the pane; a crash of the host, which
-	// alone could lose this, ends the pane as well.
-	if err := t.dir.writeTask(*task, whole); err != nil {
+	// Whatever cuts hob from here on finds the pane; a crash of the host, which alone
+	// could lose this, ends the pane as well. Mostly the keeper is ready by now, since
+	// tmux made other panes meanwhile, and one record says both.
+	begun, err := begun(t, task.Nonce)
+	if err != nil {
 		return err
 	}
-	if err := u.awaitCommand(ctx, t, wake, end); err != nil {
-		return err
+	if !begun {
+		if err := t.dir.writeTask(*task, whole); err != nil {
+			return err
+		}
+		if err := u.awaitCommand(ctx, t, task.Nonce, wake, end); err != nil {
+			return err
+		}
 	}
 	task.State, task.UpdatedAt = Up, u.now()
 	return t.dir.WriteTask(*task)
@@ -127,29 +134,43 @@ const keeperDeadline = 30 * time.Second
 
 // awaitCommand waits until the keeper has written its command's Ref, or why
 // there is none.
-func (u *upRun) awaitCommand(ctx context.Context, t *upTask, wake, end <-chan struct{}) error {
+func (u *upRun) awaitCommand(ctx context.Context, t *upTask, nonce string, wake, end <-chan struct{}) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, keeperDeadline, errors.New("its keeper did not start the command in "+keeperDeadline.String()))
 	defer cancel()
-	for {
-		seen := u.look(t.dir)
-		switch {
-		case seen.Trouble != nil:
-			return seen.Trouble
-		case seen.Exit != nil && seen.Exit.Error != "":
-			return fmt.Errorf("%s could not be started: %s", t.Name, seen.Exit.Error)
-		case seen.Exit != nil, seen.Keeper != nil && (seen.Keeper.Command != nil || seen.Keeper.Hook == hookBefore):
-			return nil
-		case end == nil:
-			return fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
-		}
+	for ended := false; ; {
 		select {
 		case <-wake:
 		case <-end:
-			end = nil // what it wrote last is read once more
+			ended = true // what it wrote last is read once more
 		case <-ctx.Done():
 			return fmt.Errorf("start %s: %w", t.Name, context.Cause(ctx))
 		}
+		if begun, err := begun(t, nonce); begun || err != nil {
+			return err
+		}
+		if ended {
+			return fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
+		}
 	}
+}
+
+// begun reports whether the keeper of this start has started the command, or what
+// comes before it. The error says why it will not.
+func begun(t *upTask, nonce string) (bool, error) {
+	exit, err := t.dir.ReadExit()
+	switch {
+	case trouble(err) != nil:
+		return false, err
+	case err == nil && exit.Nonce == nonce && exit.Error != "":
+		return false, fmt.Errorf("%s could not be started: %s", t.Name, exit.Error)
+	case err == nil && exit.Nonce == nonce:
+		return true, nil
+	}
+	k, err := t.dir.ReadKeeper()
+	if trouble(err) != nil {
+		return false, err
+	}
+	return err == nil && k.Nonce == nonce && (k.Command != nil || k.Hook == hookBefore), nil
 }
 
 // endOf is closed when the process has ended, which the kernel says.

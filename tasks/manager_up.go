@@ -48,6 +48,8 @@ type upRun struct {
 	panes  *paneMaker
 	watch  *watcher
 
+	program func() (*tmux.Server, error) // looks for tmux, or says what came of it
+
 	limits     child.Limits // the caller's
 	limitsOnce sync.Once
 }
@@ -113,6 +115,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if u.wanted, err = r.Select(o.Tasks...); err != nil {
 		return u, err
 	}
+	u.program = u.findTmux(ctx)
 	for range upTries {
 		if err = u.settle(ctx); err == nil {
 			err = u.prepareLocked(ctx)
@@ -285,13 +288,28 @@ func (u *upRun) open(ctx context.Context) error {
 	if err := u.record(ctx, goesOn); err != nil {
 		return err
 	}
+	if err := u.dir.createTasks(u.toStart()); err != nil {
+		return err
+	}
 	w, err := newWatcher()
 	if err != nil {
 		return err
 	}
 	u.watch = w
 	u.panes = u.newPaneMaker(u.tmux, u.dir, u.recipe)
+	go u.panes.lookAhead(ctx)
 	return nil
+}
+
+// toStart are the names of the tasks that are to be started.
+func (u *upRun) toStart() []string {
+	var names []string
+	for _, t := range u.tasks {
+		if t.act != leave {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // record writes run.json. Another up of the same run may have written where its

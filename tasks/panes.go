@@ -28,7 +28,9 @@ type paneMaker struct {
 	session string
 	server  *identity.Ref
 	made    bool                 // this maker made the session
+	looked  time.Time            // when there was no session of the run
 	panes   map[string]tmux.Pane // of the tasks that share windows
+	queue   spawnQueue
 }
 
 func (m *Manager) newPaneMaker(srv *tmux.Server, dir *RunDir, r *recipes.Recipe) *paneMaker {
@@ -49,16 +51,16 @@ func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux
 			return pane, err
 		}
 		p.mu.Lock()
-		p.session = ""
+		p.session, p.looked = "", time.Time{}
 		p.mu.Unlock()
 	}
 }
 
 // spawnOnce makes the pane where the session was seen. Panes of their own window
-// are made side by side.
+// are made together with those that others ask for meanwhile.
 func (p *paneMaker) spawnOnce(ctx context.Context, task string, argv []string) (tmux.Pane, error) {
 	p.mu.Lock()
-	session, err := p.ready(ctx)
+	session, err := p.seen(ctx)
 	if err != nil || session == "" || p.plan.shares(task) {
 		defer p.mu.Unlock()
 		if err != nil {
@@ -69,7 +71,7 @@ func (p *paneMaker) spawnOnce(ctx context.Context, task string, argv []string) (
 	p.mu.Unlock()
 	s := p.plan.spawn(task, p.panes)
 	s.Session, s.Argv = p.target(), argv
-	pane, err := p.make(ctx, s)
+	pane, err := p.queue.ask(s, func(all []tmux.Spawn) ([]tmux.Pane, error) { return p.makeAll(ctx, all) })
 	if err != nil {
 		return pane, err
 	}
@@ -100,16 +102,28 @@ func (p *paneMaker) serverOf(pane tmux.Pane) *identity.Ref {
 	return p.server
 }
 
-// make makes a pane. A window whose place a person's own has taken comes last.
+// make makes a pane.
 func (p *paneMaker) make(ctx context.Context, s tmux.Spawn) (tmux.Pane, error) {
-	cut.Point("tmux", "spawn")
-	pane, err := p.srv.Spawn(ctx, s)
-	if errors.Is(err, tmux.ErrIndex) {
-		s.Index = 0
-		pane, err = p.srv.Spawn(ctx, s)
+	panes, err := p.makeAll(ctx, []tmux.Spawn{s})
+	if len(panes) == 0 {
+		return tmux.Pane{}, err
 	}
-	cut.Point("tmux", "spawned")
-	return pane, err
+	return panes[0], nil
+}
+
+// makeAll makes panes as far as it can, and says why it came no further. A window
+// whose place a person's own has taken comes last.
+func (p *paneMaker) makeAll(ctx context.Context, all []tmux.Spawn) (panes []tmux.Pane, err error) {
+	cut.Point("tmux", "spawn")
+	for {
+		some, err := p.srv.SpawnAll(ctx, all[len(panes):])
+		panes = append(panes, some...)
+		if !errors.Is(err, tmux.ErrIndex) || all[len(panes)].Index == 0 {
+			cut.Point("tmux", "spawned")
+			return panes, err
+		}
+		all[len(panes)].Index = 0
+	}
 }
 
 // first makes a pane while nobody else of this run does: the one that makes the
@@ -190,6 +204,26 @@ func (p *paneMaker) dress(ctx context.Context, task string, pane tmux.Pane) {
 	}
 }
 
+// lookAhead finds the run's session while the records of the first tasks are still
+// being written. What goes wrong shows when the first pane is asked for.
+func (p *paneMaker) lookAhead(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = p.seen(ctx)
+}
+
+// aheadFor is how long it is taken for granted that there was no session. It is
+// looked for again, under the server's lock, before one is made.
+const aheadFor = time.Second
+
+// seen is ready for those who may act on what was seen a moment ago.
+func (p *paneMaker) seen(ctx context.Context) (string, error) {
+	if p.session == "" && !p.looked.IsZero() && p.m.Host.Now().Sub(p.looked) < aheadFor {
+		return "", nil
+	}
+	return p.ready(ctx)
+}
+
 // ready finds the run's session, "" when it has to be made.
 func (p *paneMaker) ready(ctx context.Context) (string, error) {
 	if p.session != "" {
@@ -209,6 +243,7 @@ func (p *paneMaker) ready(ctx context.Context) (string, error) {
 		p.known(panes)
 		return p.session, nil
 	}
+	p.looked = p.m.Host.Now()
 	return "", nil
 }
 

@@ -19,11 +19,8 @@ import (
 // preflight checks the host for the tasks that are to start, and gives ports to
 // those that want any free one.
 func (u *upRun) preflight(ctx context.Context) error {
-	socket, err := u.socket()
-	if err != nil {
-		return err
-	}
-	if u.tmux, err = u.server(ctx, socket); err != nil {
+	var err error
+	if u.tmux, err = u.program(); err != nil {
 		return err
 	}
 	c := u.claims()

@@ -40,6 +40,23 @@ func (r *RunDir) Create() error {
 	return nil
 }
 
+// createTasks makes the folders of tasks, and makes them last together, which takes
+// one call for all of them.
+func (r *RunDir) createTasks(names []string) error {
+	made := false
+	for _, name := range names {
+		err := os.Mkdir(r.Task(name).Path, 0o700)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("run %s: %w", r.Name, err)
+		}
+		made = made || err == nil
+	}
+	if !made {
+		return nil
+	}
+	return syncDir(r.file("tasks"))
+}
+
 // Lock waits for run.lock, for one read-modify-write of run.json.
 func (r *RunDir) Lock(ctx context.Context) (Unlock, error) {
 	if r.err != nil {

@@ -33,10 +33,20 @@ func (t *TaskDir) Create() error {
 	if err := makeDir(t.Path); err != nil {
 		return fmt.Errorf("task %s/%s: %w", t.Run, t.Name, err)
 	}
-	if fi, err := os.Lstat(t.file(".reserve")); err == nil && fi.Size() == reserveBytes {
+	return t.reserve()
+}
+
+// reserve takes the room. The file holds nothing, so one that was cut is merely
+// written again.
+func (t *TaskDir) reserve() error {
+	path := t.file(".reserve")
+	if fi, err := os.Lstat(path); err == nil && fi.Size() == reserveBytes {
 		return nil
 	}
-	return replaceFile(t.file(".reserve"), make([]byte, reserveBytes), passing)
+	if err := os.WriteFile(path, make([]byte, reserveBytes), 0o600); err != nil {
+		return errors.Join(fmt.Errorf("reserve room for the records of a stop: %w", err), os.Remove(path))
+	}
+	return nil
 }
 
 // Lock waits for op.lock, held through a start, stop or restart of the task.

@@ -57,28 +57,11 @@ const spawned = "#{pid}|#{session_id}|#{window_id}|#{pane_id}|#{pane_pid}|#{pane
 // one: who has written a server down looks first whether it lives, has it bind
 // its socket anew (SIGUSR1, see [Server.WaitAnswer]), and then joins it.
 func (s *Server) Spawn(ctx context.Context, r Spawn) (Pane, error) {
-	if err := r.check(); err != nil {
-		return Pane{}, err
+	panes, err := s.SpawnAll(ctx, []Spawn{r})
+	if len(panes) == 1 {
+		return panes[0], nil
 	}
-	dir := r.Dir
-	if dir == "" {
-		dir = "/"
-	}
-	args := append(slices.Clone(setup), r.command()...)
-	if r.Join {
-		args = append([]string{"-N"}, args...)
-	}
-	out, err := s.run(ctx, dir, args...)
-	pane, perr := parseSpawned(out)
-	if perr == nil {
-		// The pane exists; what can have failed after it is the layout.
-		pane.SessionName, pane.WindowName = r.names()
-		return pane, nil
-	}
-	if err != nil {
-		return Pane{}, err
-	}
-	return Pane{}, &Error{Args: args, Err: fmt.Errorf("no pane was made: %w", perr)}
+	return Pane{}, err
 }
 
 // SpawnLine is the argv that Spawn would run, to be shown. Nothing in it is checked.
