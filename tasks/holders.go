@@ -179,6 +179,14 @@ type owner struct {
 	lives bool
 }
 
+// commandOf is a task's command, by its keeper's word.
+func commandOf(t *TaskDir) []identity.Ref {
+	if k, err := t.ReadKeeper(); err == nil && k.Command != nil {
+		return []identity.Ref{*k.Command}
+	}
+	return nil
+}
+
 // owners finds the tasks, of any run, in whose capture the processes stand: by
 // the number first, then verified. blind are those whose captures cannot be read.
 func (m *Manager) owners(pids []int) (found map[int]owner, blind []string) {
@@ -194,9 +202,13 @@ func (m *Manager) owners(pids []int) (found map[int]owner, blind []string) {
 			if trouble(err) != nil {
 				blind = append(blind, Name{s.Run.Name, task}.String())
 			}
+			refs := commandOf(t) // which the capture does not have before the keeper's first look
 			for _, member := range c.Members {
-				if slices.Contains(pids, member.Ref.PID) && m.finding(&member.Ref).Verdict == identity.Owned {
-					found[member.Ref.PID] = owner{Name{s.Run.Name, task}, Derive(m.look(t)).State.Lives()}
+				refs = append(refs, member.Ref)
+			}
+			for _, ref := range refs {
+				if slices.Contains(pids, ref.PID) && m.finding(&ref).Verdict == identity.Owned {
+					found[ref.PID] = owner{Name{s.Run.Name, task}, Derive(m.look(t)).State.Lives()}
 				}
 			}
 		}

@@ -359,14 +359,14 @@ func childrenOf(pid int) []int {
 	return kids
 }
 
-// waitport PORT waits until somebody listens.
-func waitPort(ts *testscript.TestScript, _ bool, args []string) {
-	eventually(ts, "a listener on "+args[0], func() (bool, string) {
+// waitport PORT waits until somebody listens, or with ! until nobody does.
+func waitPort(ts *testscript.TestScript, neg bool, args []string) {
+	eventually(ts, fmt.Sprintf("a listener on %s (%t)", args[0], !neg), func() (bool, string) {
 		c, err := net.Dial("tcp", "127.0.0.1:"+args[0])
 		if err == nil {
 			c.Close()
 		}
-		return err == nil, fmt.Sprint(err)
+		return (err == nil) == !neg, fmt.Sprint(err)
 	})
 }
 
