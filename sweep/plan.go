@@ -36,7 +36,13 @@ const (
 	askLook      = 500 * time.Millisecond // between re-captures in a grace
 	forceLook    = 100 * time.Millisecond // between rounds while a KILL takes effect
 	stirLook     = 5 * time.Millisecond   // between rounds while something goes on changing
-	quietRounds  = 3                      // in a row, without a living process of ours
+
+	// quietRounds in a row, without a living process of ours, end a phase. With a
+	// subreaper one would do: a round counts only if nothing moved, nothing could not
+	// be read and nobody who might fork was alive at its begin. Where children are
+	// found in a listing, which is of no single moment, the others are for what moved
+	// behind it.
+	quietRounds = 3
 )
 
 // Seen is what the planner decides over.

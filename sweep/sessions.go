@@ -71,6 +71,9 @@ func (tr *tree) discoverInSession(pid int, anchor *node) {
 	if err != nil {
 		return
 	}
+	// With a pin the reading alone would do, for a session keeps its number while the
+	// anchor is in it, dead or alive, and a reaped one cannot be read. Without a pin
+	// what was read is whoever has the number, and Verify tells.
 	now, err := anchor.pin.Read(0)
 	if err != nil || row.SID != anchor.SID || now.SID != anchor.SID ||
 		anchor.pin.Verify().Verdict != identity.Owned {
