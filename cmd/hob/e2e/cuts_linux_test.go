@@ -183,7 +183,12 @@ func (k *kitchen) finish(again bool) {
 	seen := map[proc]bool{}
 	k.readReports(seen)
 	if again {
-		if r := k.hob("up"); r.code != 0 { // it saw the task up, whose keeper has just been killed, and says so
+		r := k.hob("up")
+		if r.code == 4 && k.loose { // nothing is started over what could only be named
+			k.readReports(seen)
+			k.endNamed()
+		}
+		if r.code != 0 { // it saw the task up, whose keeper has just been killed, and says so
 			k.must("up")
 		}
 		k.readReports(seen) // of a stop that it finished; that of the next one replaces it
