@@ -207,6 +207,34 @@ func TestAdoptPipeline(t *testing.T) {
 	p.unchanged(before)
 }
 
+// TestAdoptCapturedAgain: each verb that acts captures the tree again, so that what
+// was below it then is ended although its parent has ended since.
+func TestAdoptCapturedAgain(t *testing.T) {
+	t.Parallel()
+	k := open(t)
+	p := k.guest()
+	k.check(unix.Mkfifo(k.d()+"/go", 0o600))
+	k.check(unix.Mkfifo(k.d()+"/never", 0o600))
+	late := fmt.Sprintf("#!/bin/sh\n%s\nexec sleep 620\n", k.note("late"))
+	mid := fmt.Sprintf("%s\nsetsid sh %s/late.sh &\nread -r _ <%s/never\n", k.note("mid"), k.dir, k.d())
+	main := fmt.Sprintf("%s\nread -r _ <%s/go\nsh %s/mid.sh &\nread -r _ <%s/never\n", k.note("main"), k.d(), k.dir, k.d())
+	for name, text := range map[string]string{"late.sh": late, "mid.sh": mid, "main.sh": main} {
+		k.check(os.WriteFile(k.path(name), []byte(text), 0o600))
+	}
+	p.types("sh " + k.path("main.sh"))
+	p.keep("main")
+	k.must("adopt", "-S", p.socket, "%0", "--name", "m/main")
+	k.check(os.WriteFile(k.d()+"/go", []byte("go\n"), 0o600))
+	p.keep("mid")
+	p.keep("late")
+	k.must("reap")
+	k.check(k.truth["mid"].Signal(syscall.SIGKILL))
+	k.until("mid to end", func() bool { return k.dead("mid") })
+	if r := k.must("down", "m"); !k.dead("late") || !k.dead("main") {
+		t.Errorf("not ended: %v", r)
+	}
+}
+
 // dead reports whether a process of the person's has ended.
 func (k *kitchen) dead(name string) bool { return k.truth[name].Verify().Verdict == identity.Gone }
 
