@@ -67,6 +67,21 @@ func newerKeeper(t *TaskDir, k Keeper, f identity.Finding) error {
 		Err: fmt.Errorf("it is of hob %s, protocol %d, and this hob knows %d: use that one, or a newer one", k.Version, k.Protocol, KeeperProtocol)}
 }
 
+// startedElsewhere refuses a task that belongs to another host, boot or pid
+// namespace, as far as can be told from here (rows 3 and 4 of the verdict table).
+// Nothing of it could be ended, and what was written about it would be wrong where
+// it lives.
+func (s Seen) startedElsewhere(n Name) error {
+	f := s.KeeperV
+	if s.adopted() != nil {
+		f = s.Command
+	}
+	if f.Verdict != identity.Unverifiable || f.Row != "3" && f.Row != "4" {
+		return nil
+	}
+	return unverified("where it was started hob can stop it; hob rm --forget "+n.Run+" gives the record up", "its keeper cannot be verified: %s", f.Reason)
+}
+
 // trouble is nil when the record was merely never written.
 func trouble(err error) error {
 	if errors.Is(err, ErrNoRecord) {

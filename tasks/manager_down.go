@@ -137,6 +137,8 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		out.Err = m.untrusted(r.Name, t, seen.Trouble)
 	case seen.Task == nil:
 		out.Did = "was never started"
+	case !d.Over() && seen.startedElsewhere(out.Name) != nil:
+		out.Did, out.Err = "left as it is", seen.startedElsewhere(out.Name)
 	case m.inside(seen):
 		out.Err = usage("type it in another pane", "hob was typed in what was adopted, and would end with it")
 	case o.began != nil && !seen.started().Equal(o.began[t.Name]):

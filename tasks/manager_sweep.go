@@ -77,6 +77,10 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 		out.Err = m.untrusted(r.Name, t, seen.Trouble)
 		return
 	}
+	if err := seen.startedElsewhere(out.Name); err != nil && !d.Over() {
+		out.Did, out.Err = "left as it is", err
+		return
+	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}
 	target, prev, err := s.target(run)
 	if err == nil {

@@ -82,6 +82,9 @@ func (m *Manager) take(ctx context.Context, l listed, o StopOptions, out *Outcom
 	case seen.Trouble != nil:
 		out.Err = m.untrusted(l.dir.Name, l.task, seen.Trouble)
 		return
+	case !d.Over() && seen.startedElsewhere(out.Name) != nil:
+		out.Err = seen.startedElsewhere(out.Name)
+		return
 	case !d.Over() && d.State != Survivors && d.State != Unverified:
 		out.Err = &Problem{Msg: fmt.Sprintf("%s is %s, and its look-alikes are taken when it has ended", out.Name, d.State), Tip: "hob down " + out.String()}
 		return
