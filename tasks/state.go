@@ -158,6 +158,9 @@ func deriveStopping(s Seen) Derived {
 	if alive || s.Busy {
 		return Derived{State: Stopping}
 	}
+	if rebooted(s) {
+		return Derived{State: Lost, Note: "the host was restarted in the middle of its stop"}
+	}
 	return Derived{State: Unverified, Note: "its stop was cut"}
 }
 

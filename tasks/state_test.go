@@ -82,6 +82,7 @@ func TestDerive(t *testing.T) {
 		{"a start cut after the keeper began", Seen{Task: claim(Starting), Keeper: &Keeper{Ready: true}, KeeperV: owned, Command: owned}, Ready, ""},
 		{"stopping", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: owned, Command: owned}, Stopping, ""},
 		{"stopping, all gone, the stop goes on", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: gone, Command: gone, Busy: true}, Stopping, ""},
+		{"a stop that a reboot has cut", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: reboot, Command: reboot}, Lost, "the host was restarted in the middle of its stop"},
 		{"a cut stop", Seen{Task: claim(Stopping), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Unverified, "its stop was cut"},
 
 		{"stopped", Seen{Task: claim(Stopped), Keeper: &Keeper{}, KeeperV: gone, Command: gone}, Stopped, ""},
