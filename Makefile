@@ -41,7 +41,7 @@ demo-ollama: setup build ## the same with a real Ollama and a tiny real model
 bench: setup-test build ## ratios, each measured in one run
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./...
 
-soak: setup-test ## longer: every cut at every turn, 300 random ones, 100,000 schedules
+soak: setup-test ## longer: every cut at every turn, 300 random ones, 500 steps of ten hobs at once, 100,000 schedules
 	HOB_SOAK=1 HOB_SCHEDULES=100000 go test -timeout 6h ./sweep ./cmd/hob/e2e
 
 lint: $(LINT)
