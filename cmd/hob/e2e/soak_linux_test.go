@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -49,13 +49,21 @@ func TestSoak(t *testing.T) {
 	needRoot(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestSoak$", "-test.v", "-test.timeout=30m")
 	cmd.Env = append(os.Environ(), soakInner+"="+hobs.dir)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
+	// Into a file: should this process end first, the soak tidies up all the same.
+	out, err := os.CreateTemp("", "hobsoak")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	text, readErr := os.ReadFile(out.Name())
+	if err = errors.Join(err, readErr); err != nil {
+		t.Errorf("%v\n%s", err, text)
 		return
 	}
-	t.Log(out.String())
+	t.Log(string(text))
 }
 
 // seed is HOB_SEED's, or a new one; it is told, to be used again.
