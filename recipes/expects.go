@@ -54,6 +54,14 @@ func (l *loader) expects(d *draft) (list []Expect) {
 
 // flagged reports whether a command line has one of the flags, and not with 1 or 0.
 func flagged(argv, flags []string) bool {
+	value, found := FlagValue(argv, flags)
+	n, err := strconv.Atoi(value)
+	return found && (err != nil || n > 1)
+}
+
+// FlagValue finds the first of some flags in a command line, and what stands behind
+// it: after an equals sign, or as the next word, which may be another flag.
+func FlagValue(argv, flags []string) (value string, found bool) {
 	for i, arg := range argv {
 		name, value, joined := strings.Cut(arg, "=")
 		if !slices.Contains(flags, name) {
@@ -62,9 +70,7 @@ func flagged(argv, flags []string) bool {
 		if !joined && i+1 < len(argv) {
 			value = argv[i+1]
 		}
-		if n, err := strconv.Atoi(value); err != nil || n > 1 {
-			return true
-		}
+		return value, true
 	}
-	return false
+	return "", false
 }

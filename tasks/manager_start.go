@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -260,14 +259,8 @@ func apiKey(r *recipes.Ready, argv, env []string) (key, from string) {
 	if r.APIKey != "" {
 		return r.APIKey, "ready.api_key"
 	}
-	for i, arg := range argv {
-		name, value, joined := strings.Cut(arg, "=")
-		if slices.Contains(r.KeyFlags, name) && !joined && i+1 < len(argv) {
-			value = argv[i+1]
-		}
-		if slices.Contains(r.KeyFlags, name) && value != "" {
-			return firstKey(value), name
-		}
+	if value, found := recipes.FlagValue(argv, r.KeyFlags); found && value != "" {
+		return firstKey(value), strings.Join(r.KeyFlags, " or ")
 	}
 	for _, name := range r.KeyEnv {
 		if value := lookup(env, name); value != "" {

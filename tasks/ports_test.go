@@ -130,3 +130,32 @@ func TestAutoPortsAreNotThoseOfTasksThatLoad(t *testing.T) {
 		t.Errorf("port %d was given twice", got)
 	}
 }
+
+// The key that readiness asks with: what the recipe says for it, else the engine's
+// own flag, which goes before its variable.
+func TestAPIKey(t *testing.T) {
+	vllm := func(said string) *recipes.Ready {
+		return &recipes.Ready{Completion: true, APIKey: said, KeyEnv: []string{"VLLM_API_KEY"}, KeyFlags: []string{"--api-key"}}
+	}
+	env := []string{"VLLM_API_KEY=of-env, second"}
+	for name, c := range map[string]struct {
+		ready     *recipes.Ready
+		argv      []string
+		env       []string
+		key, from string
+	}{
+		"none":             {vllm(""), []string{"vllm"}, nil, "", ""},
+		"said":             {vllm("said"), []string{"vllm", "--api-key", "flag"}, env, "said", "ready.api_key"},
+		"flag":             {vllm(""), []string{"vllm", "--api-key", "flag"}, env, "flag", "--api-key"},
+		"joined":           {vllm(""), []string{"vllm", "--api-key=flag"}, env, "flag", "--api-key"},
+		"nothing after it": {vllm(""), []string{"vllm", "--api-key"}, env, "of-env", "VLLM_API_KEY"},
+		"variable":         {vllm(""), []string{"vllm"}, env, "of-env", "VLLM_API_KEY"},
+		"an empty one":     {vllm(""), nil, []string{"VLLM_API_KEY="}, "", ""},
+		"not asked for":    {&recipes.Ready{TCP: true, KeyEnv: []string{"VLLM_API_KEY"}}, nil, env, "", ""},
+		"up is ready":      {nil, nil, env, "", ""},
+	} {
+		if key, from := apiKey(c.ready, c.argv, c.env); key != c.key || from != c.from {
+			t.Errorf("%s: %q of %q", name, key, from)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func OwnLimits() Limits {
 	for name, which := range resources {
 		var lim unix.Rlimit
 		if unix.Getrlimit(which, &lim) == nil {
-			l[name] = amountText(uint64(lim.Cur)) + ":" + amountText(uint64(lim.Max)) //nolint:unconvert // signed on FreeBSD
+			l[name] = amountText(count(lim.Cur)) + ":" + amountText(count(lim.Max))
 		}
 	}
 	mask := unix.Umask(0o077)
@@ -100,7 +100,7 @@ func take(name, want string) error {
 		return err
 	}
 	asked := soft
-	soft, hard = settle(soft, hard, uint64(lim.Max)) //nolint:unconvert // signed on FreeBSD
+	soft, hard = settle(soft, hard, count(lim.Max))
 	if err := setLimit(which, soft, hard); err != nil || soft == asked {
 		return err
 	}
@@ -114,7 +114,10 @@ func setLimit(which int, soft, hard uint64) error {
 	return unix.Setrlimit(which, &lim)
 }
 
-// put sets a field that some systems count with a sign.
+// count reads a field that some systems count with a sign.
+func count[T int64 | uint64](n T) uint64 { return uint64(n) }
+
+// put sets such a field.
 func put[T int64 | uint64](field *T, n uint64) { *field = T(n) }
 
 // withFiles calls f while the soft limit of open files is another, which what f
