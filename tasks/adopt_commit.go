@@ -160,6 +160,9 @@ func (a *adoption) openTask(ctx context.Context) error {
 	if seen := a.look(t); seen.Trouble != nil || seen.Task != nil && !Derive(seen).Over() {
 		return errors.Join(seen.Trouble, usage("another name with --name", "%s is there already", a.name))
 	}
+	if err := unreadable(t); err != nil {
+		return a.untrusted(r.Name, t, err) // torn: kept, not forgotten
+	}
 	if err := t.forget("keeper.json", "exit.json", "stop.json", "report.json", "capture.json"); err != nil {
 		return err
 	}

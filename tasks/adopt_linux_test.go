@@ -87,3 +87,30 @@ func TestAdoptGoneBetween(t *testing.T) {
 		t.Errorf("written: %v, %v", runs, err)
 	}
 }
+
+// A torn record of the task that stood under the name before is kept, as by an up.
+func TestAdoptOverATornRecord(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := testTask()
+	task.State = Stopped
+	torn := filepath.Join(d.Path, "capture.json")
+	if err := errors.Join(d.WriteTask(task), os.WriteFile(torn, []byte(`{"schema": 1, "mem`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a := adoption{Manager: m, name: Name{d.Run, d.Name}, found: foundPane{srv: &tmux.Server{}, server: *self, roots: []identity.Ref{*self}}}
+	var rec *RecordError
+	if err := a.openTask(t.Context()); !errors.As(err, &rec) || !errors.Is(err, ErrUnverified) {
+		t.Errorf("adopted: %v", err)
+	}
+	if text, err := os.ReadFile(torn); err != nil || string(text) != `{"schema": 1, "mem` {
+		t.Errorf("not kept: %q, %v", text, err)
+	}
+	if now, err := d.ReadTask(); err != nil || now.Adopted != nil {
+		t.Errorf("written: %+v, %v", now, err)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 
 	"hob/identity"
@@ -96,8 +98,8 @@ func (m *Manager) LookLegacy(ctx context.Context, socket string, list []Legacy) 
 // legacyPanes are all panes of the person's server; none where no server runs.
 func (m *Manager) legacyPanes(ctx context.Context, socket string) ([]tmux.Pane, error) {
 	srv, err := tmux.Guest(socket)
-	if errors.Is(err, tmux.ErrNoTmux) {
-		return nil, nil // and so no session either
+	if _, gone := os.Lstat(socket); errors.Is(err, tmux.ErrNoTmux) && errors.Is(gone, fs.ErrNotExist) {
+		return nil, nil // no server has ever listened there
 	}
 	if err != nil {
 		return nil, err

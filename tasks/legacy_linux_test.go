@@ -76,3 +76,23 @@ func TestLookLegacyBlind(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// Without a tmux program nobody can ask a server that may be there.
+func TestLookLegacyNoTmux(t *testing.T) {
+	socket := tmuxtest.Socket(t)
+	t.Setenv("PATH", t.TempDir())
+	m := &Manager{Store: &Store{Home: t.TempDir()}, Host: localHost(t)}
+	got, err := m.LookLegacy(t.Context(), socket, []Legacy{{Session: "serve-abc"}})
+	if err != nil || len(got) != 1 || got[0].Verdict != identity.Gone {
+		t.Errorf("no socket: %+v, %v", got, err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got, err = m.LookLegacy(t.Context(), socket, []Legacy{{Session: "serve-abc"}})
+	if !errors.Is(err, ErrUnverified) || len(got) != 1 || got[0].Verdict != identity.Unverifiable {
+		t.Errorf("a socket: %+v, %v", got, err)
+	}
+}

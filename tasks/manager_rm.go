@@ -72,12 +72,13 @@ func removable(s *Store, name string, archived []*RunDir) []*RunDir {
 }
 
 // ArchivedBefore are the names of the folders in the archive that were archived
-// before a time, the oldest first.
+// before a time, the oldest first; for the zero time all, also those of a clock that
+// was set back since.
 func (m *Manager) ArchivedBefore(t time.Time) ([]string, error) {
 	archived, err := m.Store.Archived()
 	var names []string
 	for _, r := range archived {
-		if at, ok := archivedAt(r); ok && at.Before(t) {
+		if at, ok := archivedAt(r); t.IsZero() || ok && at.Before(t) {
 			names = append(names, filepath.Base(r.Path))
 		}
 	}

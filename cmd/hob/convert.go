@@ -114,9 +114,8 @@ func source(file, to string) (convert.Source, error) {
 	if err != nil {
 		return convert.Source{}, err
 	}
-	src := convert.Source{File: file, Folder: filepath.Base(dir), Text: text, Beside: func(name string) ([]byte, bool) {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		return text, err == nil
+	src := convert.Source{File: file, Folder: filepath.Base(dir), Text: text, Beside: func(name string) ([]byte, error) {
+		return os.ReadFile(filepath.Join(dir, name))
 	}}
 	if out, err := filepath.Abs(filepath.Dir(to)); to != "" && err == nil && out != dir {
 		src.Away = dir

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ of all. A run that is up, or of which something survived, is kept.`,
 			}
 			a.reapFirst(cmd.Context(), m)
 			if archived || age != "" {
-				names, err := m.ArchivedBefore(time.Now().Add(-old))
+				names, err := m.ArchivedBefore(before(old))
 				if err != nil {
 					return err
 				}
@@ -74,15 +75,25 @@ func olderThan(age string) (time.Duration, error) {
 	d, err := time.ParseDuration(age)
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if n, ok := strings.CutSuffix(age, unit); ok {
-			var days int
-			days, err = strconv.Atoi(n)
-			d = time.Duration(days) * length
+			var count int
+			if count, err = strconv.Atoi(n); err == nil && count > int(math.MaxInt64/length) {
+				err = strconv.ErrRange
+			}
+			d = time.Duration(count) * length
 		}
 	}
 	if err != nil || d <= 0 {
 		return 0, usage("write it like 30d, 2w or 12h", "--older-than "+quote(age)+" is no age")
 	}
 	return d, nil
+}
+
+// before is the time that an age means; the zero one without.
+func before(age time.Duration) time.Time {
+	if age == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-age)
 }
 
 // toRemove are the folders of the archive that go, and the runs that were named

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -302,4 +303,38 @@ func stamped() error {
 		return e.until(func() bool { return e.empty > 0 })
 	}
 	return errors.New("the daemon was not seen")
+}
+
+// What goes on beside the question for the caller's limits makes files, and starts
+// the tmux server: their umask is the caller's all the while.
+func TestCallerLimitsLeaveTheUmask(t *testing.T) {
+	old := unix.Umask(0o022)
+	defer unix.Umask(old)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // no shell is asked: it is about what is done before that
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20000 {
+			CallerLimits(ctx)
+		}
+	}()
+	dir := t.TempDir()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		path := filepath.Join(dir, "f")
+		fd, err := unix.Open(path, unix.O_CREAT|unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Stat_t
+		err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd), unix.Unlink(path))
+		if err != nil || st.Mode&0o777 != 0o644 {
+			t.Fatalf("file %d: mode %o, %v", n, st.Mode&0o777, err)
+		}
+	}
 }

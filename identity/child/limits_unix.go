@@ -20,6 +20,15 @@ const infinity = uint64(unix.RLIM_INFINITY)
 // OwnLimits are those of this process. It is to be called while nothing else of it
 // makes files: the umask cannot be read without being set.
 func OwnLimits() Limits {
+	l := resourceLimits()
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	l[umaskName] = fmt.Sprintf("%04o", mask)
+	return l
+}
+
+// resourceLimits are OwnLimits without the umask, which stays as it is.
+func resourceLimits() Limits {
 	l := Limits{}
 	for name, which := range resources {
 		var lim unix.Rlimit
@@ -27,18 +36,15 @@ func OwnLimits() Limits {
 			l[name] = amountText(count(lim.Cur)) + ":" + amountText(count(lim.Max))
 		}
 	}
-	mask := unix.Umask(0o077)
-	unix.Umask(mask)
-	l[umaskName] = fmt.Sprintf("%04o", mask)
 	return l
 }
 
 // CallerLimits are those that this process was given. Go has raised its soft limit
 // of open files meanwhile, and gives it back to what it starts: so a shell is
-// asked, for the umask as well. What it does not say is not there.
+// asked, for the umask as well: what goes on beside this makes files, and starts
+// the tmux server. What the shell does not say is not there.
 func CallerLimits(ctx context.Context) Limits {
-	l := OwnLimits()
-	delete(l, umaskName)
+	l := resourceLimits()
 	files := l[nofileName]
 	delete(l, nofileName)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -46,9 +46,9 @@ type Source struct {
 	// Away is the file's folder where the recipe will stand in another one: what
 	// is relative in the file is written from there. "" means beside the file.
 	Away string
-	// Beside reads a file that stands in the same folder; false if there is none.
-	// nil means that there is nothing beside it.
-	Beside func(name string) ([]byte, bool)
+	// Beside reads a file that stands in the same folder; fs.ErrNotExist if there is
+	// none. nil means that there is nothing beside it.
+	Beside func(name string) ([]byte, error)
 }
 
 // Result is a recipe, and what became of each construct of its source.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,11 +51,8 @@ func read(t testing.TB, file string) []byte {
 	return text
 }
 
-func beside(file string) func(string) ([]byte, bool) {
-	return func(name string) ([]byte, bool) {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
-		return text, err == nil
-	}
+func beside(file string) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(file), name)) }
 }
 
 func environment(name string) string {
@@ -368,4 +366,21 @@ func FuzzConvert(f *testing.F) {
 			t.Errorf("%q became a wrong recipe: %v\n%s", text, err, res.Recipe)
 		}
 	})
+}
+
+// A file beside a Procfile that is there and cannot be read is named, not passed over.
+func TestBesideUnread(t *testing.T) {
+	unread := func(name string) ([]byte, error) {
+		if name == ".env" {
+			return nil, fs.ErrPermission
+		}
+		return nil, fs.ErrNotExist
+	}
+	res, err := convert.Convert(convert.Source{File: "Procfile", Folder: "shop", Text: []byte("web: serve\n"), Beside: unread})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(res.Dropped, func(n convert.Note) bool { return n.What == ".env" }) {
+		t.Errorf("%+v", res.Dropped)
+	}
 }

@@ -228,7 +228,7 @@ func (p *LivePane) programs() []string {
 func listed(commands [][]string) string {
 	var all []string
 	for _, c := range commands {
-		all = append(all, shortened(strings.Join(c, " ")))
+		all = append(all, shortened(strings.Join(Hide(c), " ")))
 	}
 	return strings.Join(all, "; ")
 }

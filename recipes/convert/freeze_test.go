@@ -19,7 +19,7 @@ func kitchen() convert.Session {
 		Windows: []convert.LiveWindow{
 			{Name: "models", Layout: "4a53,200x50,0,0{100x50,0,0,0,99x50,101,0[99x25,101,0,1,99x24,101,26,2]}", Panes: []convert.LivePane{
 				{ID: "%0", Title: "stove", Dir: "/srv", Args: []string{"/opt/v/bin/python3", "/opt/v/bin/vllm", "serve", "Qwen/Qwen3-8B", "--port", "8001"}, Ports: []int{41000, 8001}},
-				{ID: "%1", Title: "a-:-b\x1b[31m\nc", Dir: "/srv", Args: []string{"tail", "-f", "a b;", "${x}"}, Focus: true, Others: [][]string{{"tee", "log"}}},
+				{ID: "%1", Title: "a-:-b\x1b[31m\nc", Dir: "/srv", Args: []string{"tail", "-f", "a b;", "${x}"}, Focus: true, Others: [][]string{{"tee", "log", "--api-key", "sk-0123456789abcdef"}}},
 				{ID: "%2", Title: "notes", Dir: "/srv/n", Args: []string{"-bash"}, Prompt: true, Background: [][]string{{"sleep", "9"}}},
 			}},
 			{Name: "odd #x", Front: true, Layout: "b25f,80x24,0,0,3", Panes: []convert.LivePane{{ID: "%3", Title: "stove", Dir: "/", Args: []string{"/usr/bin/zsh", "-l"}, Prompt: true}}},
@@ -39,7 +39,7 @@ const frozen = `# Frozen from the tmux session "Kitchen work" by hob freeze.
 # - session: its name "Kitchen work", which hob cannot have; it is kitchen-work now
 # - session: could not look at the sockets of 3 processes
 # - pane %0: ports beside 8001: [41000]
-# - pane %1: what its command was piped to: tee log
+# - pane %1: what its command was piped to: tee log --api-key …
 # - pane %2: what its shell ran in the background: sleep 9
 # - window odd #x: its name: tmux would take it apart; it is "odd _x" now
 # - window odd #x: that it is the one in front: hob attach RUN lands in the first; hob attach TASK goes to any

@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -121,8 +123,12 @@ func (r *reader) procSettings() procSettings {
 		return set
 	}
 	for _, name := range []string{".overmind.env", ".env"} {
-		text, ok := r.beside(name)
-		if !ok {
+		text, err := r.beside(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			r.drop(0, name, "it is there and cannot be read; env_file is to name it")
 			continue
 		}
 		vars, err := envparse.Parse(strings.NewReader(string(text)))
@@ -134,7 +140,7 @@ func (r *reader) procSettings() procSettings {
 		r.keep(0, name, "env_file of every server")
 		r.settings(name, vars, &set)
 	}
-	if _, ok := r.beside(".foreman"); ok {
+	if _, err := r.beside(".foreman"); !errors.Is(err, fs.ErrNotExist) {
 		r.drop(0, ".foreman", "hob has no such file: say replicas, port and env in the recipe")
 	}
 	return set

@@ -15,7 +15,7 @@ type reader struct {
 	file   string
 	text   string
 	away   string
-	beside func(name string) ([]byte, bool)
+	beside func(name string) ([]byte, error)
 
 	kept, dropped []Note
 	errs          recipes.Errors
