@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hob/identity"
 )
@@ -238,7 +239,7 @@ func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
 	if err == nil {
 		defer pin.Close()
 		ref = pin.Ref()
-		if row, readErr := pin.Read(w.fields()); readErr == nil {
+		if row, readErr := pin.Read(w.fields() | identity.WantCwd); readErr == nil {
 			p = row
 		} else {
 			err = readErr
@@ -248,11 +249,23 @@ func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
 	if errors.Is(err, identity.ErrGone) || s.ours(ref) || len(why) == 0 {
 		return Lookalike{}, false
 	}
-	l := Lookalike{PID: ref.PID, Start: ref.Start, Args: argsOf(p), User: userName(p.UID), Why: why, Note: whose(p.Environ)}
+	l := Lookalike{PID: ref.PID, Start: ref.Start, Args: argsOf(p), User: userName(p.UID), Why: why, Note: whereabouts(p)}
 	if started := p.Started; !started.IsZero() {
 		l.StartedAt = &started
 	}
 	return l, true
+}
+
+// whereabouts says whose a look-alike says it is, and where it runs, as far as it shows.
+func whereabouts(p identity.Process) string {
+	var parts []string
+	if text := whose(p.Environ); text != "" {
+		parts = append(parts, text)
+	}
+	if p.Cwd != "" {
+		parts = append(parts, "in "+p.Cwd)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // whose says which hob task a process says it belongs to.

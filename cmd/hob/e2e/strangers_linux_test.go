@@ -57,7 +57,7 @@ func TestStrangersAreNamed(t *testing.T) {
 		if !slices.Equal(l.Why, want[l.PID]) {
 			t.Errorf("%+v, want %v", l, want[l.PID])
 		}
-		if l.User == "" || l.StartedAt == nil || len(l.Args) == 0 {
+		if l.User == "" || l.StartedAt == nil || len(l.Args) == 0 || !strings.Contains(l.Note, "in /") {
 			t.Errorf("not described: %+v", l)
 		}
 		if l.PID == theirs.PID && !strings.Contains(l.Note, "m/llm") {
