@@ -49,10 +49,15 @@ func FuzzCmdline(f *testing.F) {
 }
 
 func FuzzCgroup(f *testing.F) {
-	f.Add([]byte("5:devices:/a\n0::/b\n"))
+	for _, text := range []string{"0::/a/b\n", "1:cpu:/\n0::/\n", "0::/gone (deleted)\n", ""} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if got := parseCgroup(text); !bytes.Contains(text, []byte(got)) {
-			t.Errorf("%q: %q", text, got)
+		if got, ok := unifiedCgroup(text); !bytes.Contains(text, []byte(got)) || !ok && got != "" {
+			t.Errorf("%q, %t", got, ok)
+		}
+		for _, m := range parseCgroupMounts(text) {
+			m.dirOf("/a/b")
 		}
 	})
 }

@@ -40,6 +40,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -67,8 +69,23 @@ var (
 // Token is the start token of a process: opaque text with its source in front,
 // "linux:<ticks>" (field 22 of /proc/PID/stat, raw clock ticks since boot),
 // "darwin:<µs>" (p_starttime), "freebsd:<µs>", "openbsd:<µs>" or
-// "windows:<FILETIME>". It is compared for equality only.
+// "windows:<FILETIME>". As identity it is compared for equality only.
 type Token string
+
+// Older reports whether a process with this token was started before one with
+// the other. known is false where the two do not count in the same way. Only
+// tokens that were read on one host, in one boot and from one time namespace
+// may be compared; in the same tick neither is older.
+func (t Token) Older(than Token) (older, known bool) {
+	source, mine, ok := strings.Cut(string(t), ":")
+	other, theirs, okToo := strings.Cut(string(than), ":")
+	a, err := strconv.ParseInt(mine, 10, 64)
+	b, errToo := strconv.ParseInt(theirs, 10, 64)
+	if !ok || !okToo || source != other || err != nil || errToo != nil {
+		return false, false
+	}
+	return a < b, true
+}
 
 // Ref is what is written down about a process, stored as one flat object.
 // Command line, executable and name are not in it: they are never identity.
@@ -135,6 +152,8 @@ type Host interface {
 	// among limits the search (nil: every process). Unreadable names the
 	// processes whose open files could not be read.
 	Holders(ctx context.Context, inodes []uint64, among []int) (Holders, error)
+	// Cgroups is the door to the host's cgroups.
+	Cgroups() Cgroups
 }
 
 // Handle is a process that is pinned: verify, read, signal and wait go through
@@ -182,7 +201,6 @@ const (
 	WantArgs    Field = 1 << iota // Args
 	WantUser                      // UID
 	WantEnviron                   // Environ
-	WantCgroup                    // Cgroup
 	WantPidfs                     // PIDFS
 	WantSignals                   // SigIgn
 	WantCwd                       // Cwd
@@ -210,7 +228,6 @@ type Process struct {
 	UID                  int // -1 when unknown
 	Args                 []string
 	Environ              []string
-	Cgroup               string
 	SigIgn               uint64
 	Cwd                  string
 	Wchan                string    // where in the kernel it sleeps, "" when that is not shown

@@ -50,7 +50,7 @@ func TestRecordVerifySignalWait(t *testing.T) {
 		p, err := again.Read(WantArgs)
 		return err == nil && len(p.Args) == 2
 	})
-	row, err := again.Read(WantArgs | WantUser | WantPidfs | WantCgroup | WantEnviron | WantCwd | WantSignals | WantWchan | WantStarted)
+	row, err := again.Read(WantArgs | WantUser | WantPidfs | WantEnviron | WantCwd | WantSignals | WantWchan | WantStarted)
 	if err != nil || row.PPID != os.Getpid() || !slices.Equal(row.Args, []string{"sleep", "600"}) || row.Missing != 0 {
 		t.Fatalf("row %+v, %v", row, err)
 	}

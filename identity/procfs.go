@@ -225,17 +225,6 @@ func splitNul(text []byte) []string {
 	return out
 }
 
-// parseCgroup takes the path of the unified hierarchy ("0::/path") from
-// /proc/PID/cgroup, or, on a host with version 1 only, the whole text.
-func parseCgroup(text []byte) string {
-	for line := range bytes.Lines(text) {
-		if path, ok := bytes.CutPrefix(line, []byte("0::")); ok {
-			return string(bytes.TrimSuffix(path, []byte("\n")))
-		}
-	}
-	return string(bytes.TrimSpace(text))
-}
-
 // parseDiskRead finds what a process has had read from disk in its io file
 // (proc_pid_io(5)); reads that the page cache answered are not in it.
 func parseDiskRead(text []byte) (int64, bool) {

@@ -118,20 +118,6 @@ func TestSplitNul(t *testing.T) {
 	}
 }
 
-func TestParseCgroup(t *testing.T) {
-	for text, want := range map[string]string{
-		"0::/user.slice/x\n":                "/user.slice/x",
-		"5:devices:/a\n0::/b c\n":           "/b c",
-		"2:cpu:/a\n1:name=systemd:/init\n":  "2:cpu:/a\n1:name=systemd:/init",
-		"":                                  "",
-		"0::/user.slice/with\\012newline\n": "/user.slice/with\\012newline",
-	} {
-		if got := parseCgroup([]byte(text)); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-}
-
 // dirent is a linux_dirent64.
 func dirent(name string) []byte {
 	length := (19 + len(name) + 1 + 7) &^ 7

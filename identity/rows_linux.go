@@ -113,7 +113,6 @@ func addFields(p *Process, dir string, want Field) {
 	}
 	p.text(dir+"cmdline", want&WantArgs, func(b []byte) { p.Args = arguments(b) })
 	p.text(dir+"environ", want&WantEnviron, func(b []byte) { p.Environ = splitNul(b) })
-	p.text(dir+"cgroup", want&WantCgroup, func(b []byte) { p.Cgroup = parseCgroup(b) })
 	p.text(dir+"wchan", want&WantWchan, func(b []byte) { p.Wchan = parseWchan(b) })
 	p.text(dir+"io", want&WantDisk, func(b []byte) {
 		if n, ok := parseDiskRead(b); ok {

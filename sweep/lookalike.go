@@ -29,6 +29,7 @@ type wanted struct {
 	ports        map[int][]int
 	gpus         map[int]string
 	stamp        uint64 // 0: not asked for
+	residents    []int  // who is in the task's cgroup
 }
 
 // rowWants is what a look-alike is judged by and described with.
@@ -48,6 +49,9 @@ func (w wanted) why(p identity.Process) []string {
 	}
 	if w.sessions[p.SID] && p.SID != p.PID {
 		why = append(why, string(Session))
+	}
+	if slices.Contains(w.residents, p.PID) {
+		why = append(why, string(Cgroup))
 	}
 	if gpu, ok := w.gpus[p.PID]; ok {
 		why = append(why, "gpu "+gpu)
@@ -128,6 +132,7 @@ func (s *stopper) scanHost(ctx context.Context, w wanted) scan {
 	var out scan
 	out.inspection, out.notes = inspectionOf(table)
 	w.sessions = s.ownSessions(table)
+	w.residents = s.tr.inHome()
 	for _, p := range table.Procs {
 		if l, ok := s.lookalike(p, w); ok {
 			out.lookalikes = append(out.lookalikes, l)
@@ -244,6 +249,9 @@ func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
 		} else {
 			err = readErr
 		}
+	}
+	if slices.Contains(w.residents, p.PID) {
+		w.residents = s.tr.inHome() // again, while it is pinned
 	}
 	why := w.why(p)
 	if errors.Is(err, identity.ErrGone) || s.ours(ref) || len(why) == 0 {

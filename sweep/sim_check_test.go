@@ -28,6 +28,7 @@ func (s *scene) check() (wrong []string) {
 	s.checkLiving(bad)
 	s.checkVerdict(bad)
 	s.checkStamps(bad)
+	s.checkCgroup(bad)
 	return wrong
 }
 
@@ -158,8 +159,8 @@ func (s *scene) rightlyLeft(m sweep.ReportMember) bool {
 // last signals may not be on record.
 func (s *scene) checkFate(m sweep.ReportMember, all []*sim.Process, bad bad) {
 	killed := slices.ContainsFunc(s.w.Ledger().Deliveries, func(d sim.Delivery) bool {
-		return slices.Contains(all, d.To) && d.Sig == syscall.SIGKILL
-	})
+		return d.Sig == syscall.SIGKILL && slices.Contains(all, d.To)
+	}) || slices.ContainsFunc(s.w.Ledger().GroupKills, func(at time.Time) bool { return diedAt(all, at) })
 	if m.Fate == sweep.Killed && !killed && !s.wasCut() {
 		bad("%d is said to have been killed, and was not", m.PID)
 	}

@@ -30,6 +30,13 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		{"could not look is read as empty", func(s *scene) { s.host = carefree{s.host, s} }, "the verdict is clean"},
 		{"unverifiable is read as gone", func(s *scene) { s.host = hasty{s.host} }, "and lives"},
 		{"what leaves when the keeper is killed bears no stamp", func(s *scene) { s.host = plain{s.host} }, "the verdict is clean"},
+		{"cgroup.kill without looking who is in it", func(s *scene) {
+			s.host = grouped{s.host, func(c identity.Cgroups) identity.Cgroups { return unlooked{c, s} }}
+		}, "a stranger was signalled"},
+		{"the path is the cgroup", func(s *scene) {
+			s.host = grouped{s.host, func(c identity.Cgroups) identity.Cgroups { return byPath{c, s} }}
+		}, "a stranger was signalled"},
+		{"whoever is in the cgroup is the task's", func(s *scene) { s.host = welcoming{s.host, s} }, "a stranger was signalled"},
 		{"signals before the capture is saved", func(s *scene) { s.forgetful = true }, "before the capture was saved"},
 	} {
 		t.Run(f.name, func(t *testing.T) {

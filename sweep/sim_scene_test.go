@@ -51,6 +51,10 @@ type scene struct {
 	opaque    bool            // a row of the tree cannot be read
 	left      bool            // the keeper has ended by itself, and left alone who lived
 
+	group     *sim.Cgroup // the task's, nil where it has none
+	intruded  bool        // somebody was moved into it
+	emigrated bool        // somebody has left it
+
 	report sweep.Report
 	err    error
 	ended  time.Time
@@ -109,6 +113,14 @@ func machine(src sim.Source) sim.Options {
 	case 5:
 		o.UID = 1000
 	}
+	switch src.Intn(8) {
+	case 7:
+		o.NoCgroups = true
+	case 6:
+		o.CgroupDenied = true
+	case 5:
+		o.NoCgroupKill = true
+	}
 	switch src.Intn(12) {
 	case 11:
 		o.NoProcfs = true
@@ -140,14 +152,18 @@ func (s *scene) populate() {
 	tmux := w.Tmux(w.Init(), sim.Proc{User: me})
 	other := w.Keeper(tmux, 9, sim.Proc{Tree: "other", Args: keeperArgs("other")})
 	other.Fork(sim.Proc{Args: []string{"/usr/bin/other"}, Env: []string{"HOB_RUN_ID=" + simMarker, "HOB_TASK=other"}})
+	for range s.src.Intn(3) {
+		s.stranger()
+	}
+	w.Pass(20 * time.Millisecond) // whoever is moved into the task's cgroup is older than the command
 	s.keeper = w.Keeper(tmux, keeperTTY, sim.Proc{Tree: simTask, Args: keeperArgs(simTask), EndsEmpty: true, Stamp: simStamp,
 		Reap: sim.Pick(s.src, 0, time.Millisecond, 10*time.Millisecond)})
 	kind := sim.Pick(s.src, sweep.Server, sweep.Job, sweep.Shell)
-	s.command = s.keeper.Fork(sim.Proc{Setsid: true, TTY: innerTTY, Args: simArgs, Env: simEnv, Listen: []int{simPort}, Do: s.temper(3)})
+	s.command = s.keeper.Fork(sim.Proc{Setsid: true, TTY: innerTTY, Args: simArgs, Env: simEnv, Listen: []int{simPort}, Do: s.temper(3), Cgroup: s.makeCgroup()})
 	keeper, command := s.keeper.Ref(), s.command.Ref()
 	s.target = sweep.Target{
 		Run: "r", Task: simTask, Kind: kind, Marker: simMarker, Args: simArgs, Ports: []int{simPort},
-		Keeper: &keeper, Command: &command, Spared: []identity.Ref{tmux.Ref()},
+		Keeper: &keeper, Command: &command, Server: new(tmux.Ref()), Spared: []identity.Ref{tmux.Ref()},
 		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: sim.Pick(s.src, 2*time.Second, 300*time.Millisecond, 0),
 			TermGrace: sim.Pick(s.src, time.Second, 100*time.Millisecond, 0), Detached: "kill"},
 	}
@@ -161,10 +177,14 @@ func (s *scene) populate() {
 		s.child(s.anyOfTree())
 	}
 	for range s.src.Intn(4) {
-		d := s.outsider(w, s.src)
-		d.Stranger = true
-		w.Spawn(w.Init(), d)
+		s.stranger()
 	}
+}
+
+func (s *scene) stranger() *sim.Process {
+	d := s.outsider(s.w, s.src)
+	d.Stranger = true
+	return s.w.Spawn(s.w.Init(), d)
 }
 
 func keeperArgs(task string) []string {

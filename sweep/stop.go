@@ -52,6 +52,7 @@ type stopper struct {
 	saveErr error
 	paneErr error
 	unsure  bool // something of the tree may live that is not among the members
+	noKill  bool // the kernel has no cgroup.kill
 }
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
@@ -114,6 +115,9 @@ func (s *stopper) look() {
 		visit = s.kill
 	}
 	began := s.tr.h.Now()
+	if s.phase == PhaseForce {
+		s.killCgroup()
+	}
 	s.tr.look(s.ctx, visit)
 	s.cost = s.tr.h.Now().Sub(began)
 	stirred := s.tr.moved || len(s.tr.blind) > 0 && s.looks <= blindLooks

@@ -63,6 +63,10 @@ type tree struct {
 	lastEnd time.Time            // when the last end of a member was seen
 	notes   []string             // for the report's host.notes
 	listing *listing             // the process table of this round, where one had to be read
+
+	cgroup *identity.CgroupRef // the task's, as the capture names it
+	guests []identity.Ref      // who was seen in it and is not the task's
+	home   *home               // it, opened; nil where there is none
 }
 
 // newTree verifies every claim of the target and of the capture on disk, and
@@ -84,6 +88,8 @@ func newTree(h identity.Host, t Target, prev Capture, from Step) *tree {
 		tr.dirty = true
 	}
 	tr.link()
+	tr.cgroup, tr.guests = prev.Cgroup, slices.Clone(prev.Guests)
+	tr.openHome()
 	return tr
 }
 
@@ -154,6 +160,9 @@ func (tr *tree) close() {
 	if tr.keeper != nil && tr.keeper.pin != nil {
 		tr.keeper.pin.Close()
 	}
+	if tr.home != nil && tr.home.group != nil {
+		_ = tr.home.group.Close()
+	}
 }
 
 // find returns the member with this Ref, or nil.
@@ -220,7 +229,7 @@ func (tr *tree) targets() []*node {
 // capture is the tree as it goes to disk.
 func (tr *tree) capture(phase string) Capture {
 	c := Capture{Schema: 1, Run: tr.t.Run, Task: tr.t.Task, TakenAt: tr.h.Now(), Phase: phase,
-		Members: make([]Member, 0, len(tr.nodes)), Notes: tr.notes}
+		Members: make([]Member, 0, len(tr.nodes)), Notes: tr.notes, Cgroup: tr.cgroup, Guests: tr.guests}
 	for _, n := range tr.nodes {
 		c.Members = append(c.Members, n.Member)
 	}

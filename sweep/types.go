@@ -59,6 +59,12 @@ type Capture struct {
 	Phase   string    `json:"phase"` // "rolling" while up, "stop" once a stop has begun
 	Members []Member  `json:"members"`
 	Notes   []string  `json:"notes,omitempty"` // what could not be seen
+	// Cgroup is the one that the keeper made and started the command in; null
+	// where it could make none.
+	Cgroup *identity.CgroupRef `json:"cgroup,omitempty"`
+	// Guests were seen in the cgroup and are not the task's to end, or not started
+	// by it at all: since then being in it proves nothing.
+	Guests []identity.Ref `json:"guests,omitempty"`
 }
 
 // Member is one captured process.
@@ -96,6 +102,7 @@ type Target struct {
 	Keeper    *identity.Ref  // nil: there never was one
 	Command   *identity.Ref  // nil: it was never started
 	Stamp     uint64         // that the keeper gave itself and its tree (child.Stamp); 0: none
+	Server    *identity.Ref  // hob's tmux server, whose pane it runs in; nil: not known
 	Spared    []identity.Ref // never signalled: hob's tmux server, the caller, …
 	Stop      StopPolicy
 }

@@ -40,6 +40,7 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	if !tr.keeperLives() || !tr.facts.Subreaper {
 		tr.closeSessions(ctx)
 	}
+	tr.closeCgroup()
 	tr.moved = tr.moved || len(tr.nodes) != before
 }
 

@@ -61,6 +61,16 @@
 //	uid          real user id
 //	recorded_at  when it was written down
 //
+// # cgroup
+//
+// A cgroup (version 2) as written down; a claim until it is opened, and has that inode.
+//
+//	boot   boot id
+//	path   its directory
+//	inode  of the directory: the kernel's id of the cgroup, never given twice in one boot; 0 when it was about to be made
+//	mount  where its filesystem was mounted
+//	root   inode of that
+//
 // # run.json
 //
 //	schema        version of the record
@@ -227,6 +237,8 @@
 //	empty         wait said ECHILD: nothing of the tree is left in the keeper's pid namespace
 //	left          it has ended, and all that lived below it was left alone on purpose
 //	stamp         number that it and all below it bear (on Linux their limit of file locks); 0: none
+//	cgroup        the cgroup that the command is started in; null where none can be made, and once it is removed
+//	cgroup_note   why there is none
 //	updated_at    when the record was written
 //
 // # .gpu.json
@@ -282,6 +294,8 @@
 //	members.spare           stop.spare names it, or something above it: left alone
 //	members.note            what else there is to say of it
 //	notes                   what could not be seen
+//	cgroup                  the cgroup that the keeper started the command in; null where there is none
+//	guests               refs of those that were seen in it and are not the task's to end, or not started by it at all: since then being in it proves nothing
 //
 // # report.json
 //

@@ -13,6 +13,7 @@ import (
 
 // records are the types behind the files of the state folder, by their heading in doc.go.
 var records = map[string]reflect.Type{
+	"cgroup":       reflect.TypeFor[identity.CgroupRef](),
 	"ref":          reflect.TypeFor[identity.Ref](),
 	"run.json":     reflect.TypeFor[Run](),
 	"server.json":  reflect.TypeFor[Server](),
@@ -80,13 +81,13 @@ func documentedFields(t *testing.T) map[string]map[string]bool {
 }
 
 // jsonFields collects the JSON names of a type, with dots for what is nested. A
-// Ref inside a record has its own heading.
+// Ref and a CgroupRef inside a record have their own headings.
 func jsonFields(t *testing.T, typ reflect.Type, prefix string, into map[string]bool) {
 	t.Helper()
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()
 	}
-	if typ.Kind() != reflect.Struct || typ == reflect.TypeFor[time.Time]() || prefix != "" && typ == reflect.TypeFor[identity.Ref]() {
+	if typ.Kind() != reflect.Struct || typ == reflect.TypeFor[time.Time]() || prefix != "" && (typ == reflect.TypeFor[identity.Ref]() || typ == reflect.TypeFor[identity.CgroupRef]()) {
 		return
 	}
 	for f := range typ.Fields() {

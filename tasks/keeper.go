@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hob/identity"
@@ -41,6 +42,7 @@ type keeper struct {
 	nofile  uint64       // the soft limit of open files, which Go has raised in us; 0: as ours
 	inbox   chan func()
 	term    *terminal
+	cgroup  atomic.Pointer[identity.Cgroup] // that all it starts is born in, nil for none
 
 	rec     Keeper        // keeper.json
 	written Keeper        // as it was last written

@@ -9,6 +9,7 @@ func (k *keeper) finish() int {
 	k.ready.end()
 	k.gpus.end(k)
 	k.term.drain()
+	k.leaveCgroup()
 	k.rec.Empty = k.reaper.Empty()
 	k.rec.Left = !k.rec.Empty // it ends with something below it only where that is left alone (decide)
 	k.flush(k.h.Now())

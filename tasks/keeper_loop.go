@@ -44,6 +44,7 @@ func (k *keeper) serve() int {
 // in exit.json, where `up` looks.
 func (k *keeper) abort(err error) int {
 	err = k.unstarted(err)
+	k.leaveCgroup()
 	fmt.Fprint(os.Stderr, "hob: ", err, "\r\n") // the pane
 	return keeperFailed
 }
@@ -57,6 +58,7 @@ func (k *keeper) open() error {
 	if err := k.dir.forget("exit.json"); err != nil {
 		return err
 	}
+	k.makeCgroup()
 	if err := errors.Join(k.save(passing), k.confirm()); err != nil {
 		return err
 	}

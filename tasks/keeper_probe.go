@@ -62,7 +62,7 @@ func (k *keeper) runChild(ctx context.Context, argv, env []string, dir string, f
 	var pin identity.Handle
 	var ended <-chan child.Exit
 	c := k.command(path, argv, env, dir, files...)
-	pid, err := k.reaper.Start(c, func(pid, pidfd int) (err error) {
+	pid, err := k.forkBeside(c, func(pid, pidfd int) (err error) {
 		ended = k.ready.probes.expect(pid)
 		pin, err = child.Pin(k.h, pid, pidfd)
 		return err

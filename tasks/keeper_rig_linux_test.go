@@ -103,11 +103,13 @@ func newRig(t *testing.T, kind sweep.Kind, argv ...string) *rig {
 	t.Helper()
 	r, d := newTask(t)
 	g := &rig{t: t, h: localHost(t), run: r, dir: d, ended: make(chan struct{})}
-	if err := r.Write(Run{Name: "chat", ID: "feedface"}); err != nil {
+	t.Cleanup(g.endCgroup) // last: what the test leaves in there on purpose has ended by then
+	id, err := randomHex() // in the name of its cgroup, too
+	if err := errors.Join(err, r.Write(Run{Name: "chat", ID: id})); err != nil {
 		t.Fatal(err)
 	}
 	g.spec = Spec{
-		Run: "chat", Task: "llm", RunID: "feedface", Nonce: "nonce-1", Kind: kind, Args: argv, Dir: t.TempDir(),
+		Run: "chat", Task: "llm", RunID: id, Nonce: "nonce-1", Kind: kind, Args: argv, Dir: t.TempDir(),
 		Env: os.Environ(), Lifetime: Detached,
 		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: 5 * time.Second, TermGrace: 2 * time.Second, Detached: "kill"},
 	}
@@ -202,6 +204,17 @@ func (g *rig) end() {
 		}
 		screen := g.screen.String()
 		g.t.Logf("screen: %q", screen[:min(len(screen), 1000)])
+	}
+}
+
+// endCgroup removes what a keeper that was killed has left.
+func (g *rig) endCgroup() {
+	g.t.Helper()
+	if k, err := g.dir.ReadKeeper(); err == nil && k.Cgroup != nil {
+		g.until("its cgroup to be empty", func() bool { return g.h.Cgroups().Discard(*k.Cgroup) == nil })
+	}
+	if c, err := g.dir.ReadCapture(); err == nil && c.Cgroup != nil {
+		g.until("its cgroup to be empty", func() bool { return g.h.Cgroups().Discard(*c.Cgroup) == nil })
 	}
 }
 

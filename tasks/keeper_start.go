@@ -60,8 +60,7 @@ func (k *keeper) launch(path string, env []string) error {
 	tty := k.term.slave.Fd()
 	c := k.command(path, k.spec.Args, env, k.spec.Dir, tty, tty, tty)
 	c.Terminal = true
-	cut.Point("keeper", "fork")
-	pid, err := k.reaper.Start(c, k.born)
+	pid, err := k.fork(c)
 	if pid == 0 {
 		return execError(path, err)
 	}
@@ -269,7 +268,10 @@ func (k *keeper) newCapture() error {
 		return m.Fate != "" && m.Fate != sweep.Survived && m.Fate != sweep.Unverifiable
 	})
 	k.capture = sweep.Capture{Schema: Schema, Run: k.spec.Run, Task: k.spec.Task, TakenAt: k.h.Now(), Phase: PhaseRolling,
-		Members: append([]sweep.Member{}, kept...)}
+		Members: append([]sweep.Member{}, kept...), Cgroup: k.cgroupRef()}
+	if old.Cgroup != nil && k.capture.Cgroup != nil && *old.Cgroup == *k.capture.Cgroup {
+		k.capture.Guests = old.Guests
+	}
 	if errors.Is(err, ErrNoRecord) {
 		return nil // there is nothing to replace: the first look makes it
 	}

@@ -19,7 +19,7 @@ func (k *keeper) target() sweep.Target {
 	if k.spec.Port > 0 {
 		t.Ports = []int{k.spec.Port}
 	}
-	if k.tmux != nil {
+	if t.Server = k.tmux; k.tmux != nil {
 		t.Spared = []identity.Ref{*k.tmux}
 	}
 	return t

@@ -203,8 +203,9 @@ func (g *rig) args(name string) []int {
 // task are not ended with it; the task has survivors, and says so (faults 9, 41).
 func TestTmuxServerInsideATask(t *testing.T) {
 	t.Parallel()
+	g := newRig(t, sweep.Server)
 	inner := tmuxtest.New(t)
-	g := newRig(t, sweep.Server).sh(fmt.Sprintf(`trap 'exit 0' TERM; %s -S %s -f /dev/null new-session -d sleep 300; echo made; while :; do sleep 0.05; done`, inner.Bin, inner.Socket))
+	g.sh(fmt.Sprintf(`trap 'exit 0' TERM; %s -S %s -f /dev/null new-session -d sleep 300; echo made; while :; do sleep 0.05; done`, inner.Bin, inner.Socket))
 	g.start().up()
 	g.untilLog("made")
 	pid, err := inner.PID(t.Context())

@@ -151,6 +151,9 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 			m.runStop(ctx, r, t, seen, o, &out)
 		case stopNothing:
 		}
+		if !o.DryRun {
+			m.discardCgroup(t)
+		}
 	}
 	return out
 }

@@ -145,6 +145,7 @@ func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
 		}
 		s := stopper{Manager: m, run: r, dir: t, seen: seen}
 		errs = append(errs, s.ClosePane(ctx))
+		m.discardCgroup(t)
 	}
 	return errors.Join(errs...)
 }

@@ -226,7 +226,11 @@ type Keeper struct {
 	Empty       bool          `json:"empty"` // wait said ECHILD: the tree in our pid namespace is empty
 	Left        bool          `json:"left"`  // it has ended, and all that lived below it was left alone on purpose
 	Stamp       uint64        `json:"stamp"` // that it and all below it bear (identity.Process.Stamp); 0: none
-	UpdatedAt   time.Time     `json:"updated_at"`
+	// Cgroup is the one that the command is started in; null where none can be
+	// made, and once it is removed.
+	Cgroup     *identity.CgroupRef `json:"cgroup"`
+	CgroupNote string              `json:"cgroup_note,omitempty"` // why there is none
+	UpdatedAt  time.Time           `json:"updated_at"`
 }
 
 // Exit is exit.json, written by the keeper by rename.

@@ -39,6 +39,9 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return t, sweep.Capture{}, err
 	}
+	if k := s.seen.Keeper; k != nil && prev.Cgroup == nil { // before its first look
+		prev.Cgroup = k.Cgroup
+	}
 	t.Args, t.Stop = spec.Args, spec.Stop
 	if p := s.seen.Task.Port; p != nil {
 		t.Ports = []int{*p}
@@ -55,7 +58,7 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 		return t, prev, err
 	}
 	t.Spared = []identity.Ref{*self}
-	if s.server != nil {
+	if t.Server = s.server; s.server != nil {
 		t.Spared = append(t.Spared, *s.server)
 	}
 	if a != nil {

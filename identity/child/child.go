@@ -29,6 +29,9 @@ type Command struct {
 	Terminal bool
 	// NoFile is the soft limit of open files; 0 leaves it.
 	NoFile uint64
+	// Cgroup is where the command is born (Linux 5.7); nil: where its parent is.
+	// Of an error [CgroupRefused] tells whether that may be what was refused.
+	Cgroup identity.Cgroup
 }
 
 // Exit is how a child ended.

@@ -26,8 +26,27 @@ func start(c Command) (pid, pidfd int, err error) {
 	}
 	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }()
 	pidfd = -1
-	pid, err = fork(c, &syscall.SysProcAttr{PidFD: &pidfd})
+	attr := &syscall.SysProcAttr{PidFD: &pidfd}
+	if c.Cgroup != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, c.Cgroup.FD()
+	}
+	pid, err = fork(c, attr)
 	return pid, pidfd, err
+}
+
+// CgroupRefused reports whether an error of [Reaper.Start] may say that the
+// command could not be born in its cgroup: an older kernel, a filter that knows no
+// clone3, no right to the cgroup, a cgroup that was removed or has become a
+// threaded one. Some of it the program itself may be the reason for; then it
+// cannot be started elsewhere either.
+func CgroupRefused(err error) bool {
+	for _, errno := range []error{syscall.ENOSYS, syscall.EPERM, syscall.EACCES, syscall.E2BIG, syscall.EINVAL,
+		syscall.EBUSY, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.EAGAIN, syscall.EBADF} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitExit blocks until a child has exited, and leaves it a zombie: it is

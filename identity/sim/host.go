@@ -129,7 +129,6 @@ func (w *World) row(p *Process, want identity.Field) identity.Process {
 		}
 	})
 	fill(identity.WantEnviron, private && !dead, func() { r.Environ = slices.Clone(p.env) })
-	fill(identity.WantCgroup, true, func() { r.Cgroup = p.cgroup })
 	fill(identity.WantPidfs, w.pidfs(), func() { r.PIDFS = new(p.inode) })
 	fill(identity.WantSignals, true, func() { r.SigIgn = p.ignored })
 	fill(identity.WantWchan, private, func() { r.Wchan = wchan(p) })

@@ -24,7 +24,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 		return nil
 	}
 	w.serial, w.inode = w.serial+1, w.inode+1
-	p := &Process{w: w, serial: w.serial, inode: w.inode, pid: pid, boot: w.boot, start: w.ticks(), pgid: pid, sid: pid}
+	p := &Process{w: w, serial: w.serial, inode: w.inode, pid: pid, boot: w.boot, start: w.ticks(), pgid: pid, sid: pid, cgroup: w.groups}
 	if parent != nil {
 		p.inherit(parent)
 	}
@@ -47,7 +47,7 @@ func (w *World) create(parent *Process, d Proc) *Process {
 // inherit is what fork copies. Being a subreaper is not.
 func (p *Process) inherit(from *Process) {
 	p.parent, p.forker, p.pgid, p.sid, p.tty = from, from, from.pgid, from.sid, from.tty
-	p.uid, p.comm, p.args, p.env, p.cwd, p.cgroup = from.uid, from.comm, from.args, from.env, from.cwd, from.cgroup
+	p.uid, p.comm, p.args, p.env, p.cwd, p.cgroup, p.alien = from.uid, from.comm, from.args, from.env, from.cwd, from.cgroup, from.alien
 	p.stamp, p.ignored, p.tree, p.spared = from.stamp, from.ignored, from.tree, from.spared
 	p.sockets = slices.Clone(from.sockets)
 	from.kids, from.had, from.empty = append(from.kids, p), true, false
@@ -81,7 +81,10 @@ func (p *Process) become(d Proc) {
 	if d.Env != nil {
 		p.env = d.Env
 	}
-	p.cwd, p.cgroup = or(d.Cwd, p.cwd), or(d.Cgroup, p.cgroup)
+	p.cwd = or(d.Cwd, p.cwd)
+	if d.Cgroup != nil {
+		p.cgroup = d.Cgroup
+	}
 	if d.Stamp != 0 {
 		p.stamp = d.Stamp
 	}

@@ -12,6 +12,7 @@ import (
 type Ledger struct {
 	Deliveries []Delivery
 	Saves      []Save
+	GroupKills []time.Time // each cgroup.kill of the caller's, whoever was in it
 }
 
 // Delivery is one signal that the caller sent.
@@ -26,6 +27,7 @@ type Delivery struct {
 	Denied bool // the kernel refused it (EPERM): nothing was delivered
 	Spared bool // it was not to be signalled then, though of the tree
 	Below  int  // how many living processes were below it
+	Group  bool // by cgroup.kill
 }
 
 // Save is one capture that the test's Effects wrote to the simulated disk.

@@ -18,10 +18,10 @@ type Proc struct {
 	Args    []string
 	Env     []string
 	Cwd     string
-	Cgroup  string
-	Stamp   uint64 // 0: the parent's
-	User    int    // uid; 0: the parent's
-	TTY     int    // controlling terminal, which needs Setsid
+	Cgroup  *Cgroup // started in it; nil: the parent's
+	Stamp   uint64  // 0: the parent's
+	User    int     // uid; 0: the parent's
+	TTY     int     // controlling terminal, which needs Setsid
 	Setsid  bool
 	Setpgid bool // a process group of its own
 
@@ -83,7 +83,8 @@ type Process struct {
 	args       []string
 	env        []string
 	cwd        string
-	cgroup     string
+	cgroup     *Cgroup
+	alien      bool // of another pid namespace than the caller's
 	stamp      uint64
 	ignored    uint64
 	sockets    []socket

@@ -35,22 +35,25 @@ import (
 // Options say what kind of machine a World is. The zero value is a quiet Linux
 // with everything a new kernel has, seen by root.
 type Options struct {
-	OS          string        // "" is linux
-	PIDs        int           // how many numbers there are; few mean frequent reuse (default 64)
-	Cost        time.Duration // what one Host call takes (default 50µs)
-	NoPidfd     bool          // no pin: macOS, BSD, Linux before 5.3
-	NoPidfs     bool          // a pidfd's inode says nothing: Linux before 6.9
-	SameTick    bool          // without pidfs: a number may be reused within one tick of the start token
-	NoChildren  bool          // kernel without CONFIG_PROC_CHILDREN, or not Linux
-	NoSubreaper bool          // macOS, OpenBSD: orphans go to init
-	HidePID     bool          // procfs hides other users' processes from all but root
-	NoProcfs    bool          // no view at all
-	MaxPins     int           // how many Handles may be open at once, 0: no limit (EMFILE)
-	UID         int           // of the caller's hob
-	Window      bool          // without a pin: things may happen between the check and the signal
-	InitReaps   time.Duration // how long init leaves zombies lying, at most
-	Steps       int           // after so many points the caller is taken to loop for ever (default 300,000)
-	Chaos       Chaos
+	OS           string        // "" is linux
+	PIDs         int           // how many numbers there are; few mean frequent reuse (default 64)
+	Cost         time.Duration // what one Host call takes (default 50µs)
+	NoPidfd      bool          // no pin: macOS, BSD, Linux before 5.3
+	NoPidfs      bool          // a pidfd's inode says nothing: Linux before 6.9
+	SameTick     bool          // without pidfs: a number may be reused within one tick of the start token
+	NoChildren   bool          // kernel without CONFIG_PROC_CHILDREN, or not Linux
+	NoSubreaper  bool          // macOS, OpenBSD: orphans go to init
+	HidePID      bool          // procfs hides other users' processes from all but root
+	NoProcfs     bool          // no view at all
+	NoCgroups    bool          // no cgroups of version 2 (so everywhere but on Linux)
+	CgroupDenied bool          // the caller may make none
+	NoCgroupKill bool          // Linux before 5.14
+	MaxPins      int           // how many Handles may be open at once, 0: no limit (EMFILE)
+	UID          int           // of the caller's hob
+	Window       bool          // without a pin: things may happen between the check and the signal
+	InitReaps    time.Duration // how long init leaves zombies lying, at most
+	Steps        int           // after so many points the caller is taken to loop for ever (default 300,000)
+	Chaos        Chaos
 }
 
 // World is a simulated machine. Its script methods (Spawn, Kill, …) are not to be
@@ -77,6 +80,9 @@ type World struct {
 	serial uint64           // of the newest process, never reused
 	inode  uint64           // pidfs inode of the newest process of this boot
 	socket uint64           // inode of the newest socket
+
+	groups  *Cgroup // the root
+	groupID uint64  // inode of the newest cgroup of this boot
 
 	init    *Process
 	caller  *Process
@@ -140,6 +146,8 @@ func (w *World) startUp() {
 	w.byPID, w.byTID, w.fds = map[int]*Process{}, map[int]*Process{}, map[int]*Process{}
 	w.held, w.past = make([]int, w.top()+1), make([]int64, w.top()+1)
 	w.next, w.inode = 1, 100
+	w.groupID = 1
+	w.groups = &Cgroup{w: w, id: w.groupID}
 	w.pidns, w.timens = "4026531836", "4026531834"
 	w.starting = true
 	w.init = w.create(nil, Proc{Comm: "init", Args: []string{"/sbin/init"}, Subreaper: true, Reap: w.o.InitReaps})

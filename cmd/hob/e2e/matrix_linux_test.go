@@ -21,24 +21,25 @@ import (
 //	named       it lives, and the report names it as a look-alike, by its keeper's stamp
 //
 // made is the command itself; the daemons have forked twice and left the session.
-// The last column is the worst that can be done: the keeper is stopped, then the
-// children are made, then the keeper is killed.
+// Of keeper-blind on, each is the worst that can be done: the keeper is stopped,
+// then the children are made, then the keeper is killed. The cgroup of the task shows
+// them, but for the one that has left it. The last columns are where no cgroup can be made.
 var matrix = parseMatrix(`
-                   down       restart    ctrl-c     term       kill       kill-pane  kill-session kill-server server-killed hob-killed keeper-killed keeper-blind
-made               terminated terminated exited     exited     exited     terminated terminated   terminated  terminated    terminated exited        exited
-plain              exited     exited     gone       gone       gone       exited     exited       exited      exited        exited     exited        gone
-pgrp               terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-nohup              terminated terminated gone       terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-setsid             terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-setsid-nohup       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-orphan             exited     exited     gone       gone       gone       exited     exited       exited      exited        exited     exited        gone
-daemon             terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-noenv       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-title       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-title-fork  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-title-exec  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-uid         terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
-daemon-cgroup      terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named
+                   down       restart    ctrl-c     term       kill       kill-pane  kill-session kill-server server-killed hob-killed keeper-killed keeper-blind blind-bare killed-bare down-bare  kill-bare
+made               terminated terminated exited     exited     exited     terminated terminated   terminated  terminated    terminated exited        exited       exited     exited      terminated exited
+plain              exited     exited     gone       gone       gone       exited     exited       exited      exited        exited     exited        gone         gone       exited      exited     gone
+pgrp               terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+nohup              terminated terminated gone       terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+setsid             terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+setsid-nohup       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+orphan             exited     exited     gone       gone       gone       exited     exited       exited      exited        exited     exited        gone         gone       exited      exited     gone
+daemon             terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-noenv       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-title       terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-title-fork  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-title-exec  terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-uid         terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    terminated   named      terminated  terminated terminated
+daemon-cgroup      terminated terminated terminated terminated terminated terminated terminated   terminated  terminated    terminated terminated    named        named      terminated  terminated terminated
 `)
 
 type cells struct {
@@ -89,7 +90,11 @@ func TestMatrix(t *testing.T) {
 // end is one column of the matrix.
 func end(t *testing.T, name string, e ending, real *tally) {
 	k := open(t)
+	if e.bare && !k.makeBare() {
+		return
+	}
 	command := append([]string{python(t), k.testdata("kinds.py"), k.d()}, e.words...)
+	k.hasCgroup = k.cgroups()
 	kinds := k.makeKinds(command, e.before)
 	list := k.strangers(command)
 	e.act(k)
@@ -157,7 +162,7 @@ func (k *kitchen) otherCgroup() string {
 	var roots []string
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
-		if f[2] == "cgroup2" {
+		if f[2] == "cgroup2" && !k.bare {
 			roots = slices.Insert(roots, 0, f[1])
 		} else if f[2] == "cgroup" && !strings.Contains(f[3], "cpuset") { // which refuses members until it is set up
 			roots = append(roots, f[1])

@@ -148,6 +148,7 @@ func (k *kitchen) close() {
 		k.t.Log(k.story())
 	}
 	k.endMarked()
+	k.endCgroups()
 	for _, f := range k.last {
 		f()
 	}

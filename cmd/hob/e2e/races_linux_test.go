@@ -75,38 +75,75 @@ func (k *kitchen) still() {
 	}
 }
 
-// TestRaces stops each race ten times.
+// TestRaces stops each race ten times: by the walk below the subreaper alone, and
+// with a cgroup as well.
 func TestRaces(t *testing.T) {
-	for _, half := range []string{"one", "other"} {
-		t.Run(half, func(t *testing.T) {
+	for _, name := range []string{"walk, one half", "walk, other half", "cgroup, one half", "cgroup, other half"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := openRaces(t)
+			if strings.HasPrefix(name, "walk") && !k.makeBare() && k.cgroups() {
+				return
+			}
 			for range 5 {
 				k.must("up")
-				for _, rep := range k.reports(k.must("down", "--json", "m")) {
-					if rep.Verdict != sweep.Clean || len(rep.Lookalikes) > 0 {
-						t.Errorf("%s: %s, look-alikes %v, %v", rep.Task, rep.Verdict, rep.Lookalikes, rep.Host.Notes)
-					}
-				}
-				k.still()
+				k.endsAllRaces()
 			}
 		})
 	}
 }
 
-// TestRacesWithoutAKeeper kills the keepers first. Then there is no subreaper that
-// holds the chains together, and a link lives shorter than a look at the host
-// takes: what hob can still prove, it ends, and what goes on it names, or says that
-// it could not tell. It calls nothing clean that goes on.
-func TestRacesWithoutAKeeper(t *testing.T) {
-	t.Parallel()
-	k := openRaces(t)
-	k.must("up")
+// endsAllRaces stops them, and checks that nothing goes on.
+func (k *kitchen) endsAllRaces() {
+	k.t.Helper()
+	for _, rep := range k.reports(k.must("down", "--json", "m")) {
+		if rep.Verdict != sweep.Clean || len(rep.Lookalikes) > 0 {
+			k.t.Errorf("%s: %s, look-alikes %v, %v", rep.Task, rep.Verdict, rep.Lookalikes, rep.Host.Notes)
+		}
+	}
+	k.still()
+}
+
+// TestRacesByCgroup kills the keepers first, ten times: there is nothing but the
+// cgroup that holds the chains together.
+func TestRacesByCgroup(t *testing.T) {
+	for _, half := range []string{"one", "other"} {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			k := openRaces(t)
+			if !k.cgroups() {
+				return
+			}
+			for range 5 {
+				k.must("up")
+				k.killKeepers()
+				k.endsAllRaces()
+			}
+		})
+	}
+}
+
+func (k *kitchen) killKeepers() {
+	k.t.Helper()
 	for race := range races {
 		rec, err := k.task("m/" + race).ReadKeeper()
 		k.check(err)
 		k.signal(rec.Keeper, syscall.SIGKILL)
 	}
+}
+
+// TestRacesWithoutAKeeper kills the keepers first, and there is no cgroup. Then no
+// subreaper holds the chains together, and a link lives shorter than a look at the
+// host takes: what hob can still prove, it ends, and what goes on it names, or says
+// that it could not tell. It calls nothing clean that goes on.
+func TestRacesWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	k := openRaces(t)
+	if !k.makeBare() && k.cgroups() {
+		return
+	}
+	k.must("up")
+	k.killKeepers()
 	down := k.hob("down", "m")
 	unsure := 0
 	for race := range races {

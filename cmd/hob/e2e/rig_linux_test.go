@@ -95,8 +95,10 @@ type kitchen struct {
 	strange map[int]bool  // pids of the strangers
 	looks   map[proc]bool // look-alikes that a report has named by the marker
 	loose   bool          // what is only named may be left
+	bare    bool          // hob runs where no cgroup can be made
 
-	truth map[string]identity.Handle // of processes that a person has started
+	hasCgroup bool                       // it can make one
+	truth     map[string]identity.Handle // of processes that a person has started
 }
 
 // open makes a kitchen. What is left of it at the end of the test is a failure,
@@ -169,7 +171,11 @@ func (r result) String() string { return fmt.Sprintf("exit %d\n%s%s", r.code, r.
 func (k *kitchen) command(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	k.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, k.bin, args...)
+	argv := append([]string{k.bin}, args...)
+	if k.bare {
+		argv = append(slices.Clone(withoutCgroups), argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = k.dir, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: k.user}
 	return cmd
