@@ -57,9 +57,10 @@ func TestKeeperMakesACgroup(t *testing.T) {
 	g := newRig(t, sweep.Server).sh("(setsid -f env -i /bin/sleep 600); sleep 601 & wait").start()
 	var c sweep.Capture
 	g.until("three processes", func() bool {
+		k, kerr := g.dir.ReadKeeper()
 		var err error
 		c, err = g.dir.ReadCapture()
-		return err == nil && c.Cgroup != nil && len(g.procs(*c.Cgroup)) == 3
+		return errors.Join(kerr, err) == nil && k.Command != nil && c.Cgroup != nil && len(g.procs(*c.Cgroup)) == 3
 	})
 	k := g.keeper()
 	if k.Cgroup == nil || *k.Cgroup != *c.Cgroup || k.CgroupNote != "" {
