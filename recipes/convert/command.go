@@ -248,14 +248,3 @@ func numbers(s string) *yaml.Node {
 }
 
 var gpuList = lazy(`^[0-9]{1,3}(,[0-9]{1,3})*$`)
-
-// Engines are those that commands are recognised for.
-func Engines() []string {
-	var all []string
-	for _, s := range starters {
-		if len(all) == 0 || all[len(all)-1] != s.engine {
-			all = append(all, s.engine)
-		}
-	}
-	return all
-}
