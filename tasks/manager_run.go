@@ -84,6 +84,7 @@ type contained struct {
 // work brings the tasks up and waits until the run has done what it is for. A
 // task that does not come up ends it as well.
 func (c *contained) work(ctx, reading context.Context) []Outcome {
+	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, t := range c.tasks {
@@ -97,13 +98,24 @@ func (c *contained) work(ctx, reading context.Context) []Outcome {
 	select {
 	case <-done:
 		cancel() // what is still on its way up is not waited for
-		return <-started
+		return notCut(asked, <-started)
 	case outs := <-started:
 		if firstError(outs) == nil {
 			<-done
 		}
 		return outs
 	}
+}
+
+// notCut are the outcomes of an up that was cut since the work is done: that is no
+// fault, unless somebody asked for the end.
+func notCut(asked context.Context, outs []Outcome) []Outcome {
+	for i := range outs {
+		if asked.Err() == nil && errors.Is(outs[i].Err, context.Canceled) {
+			outs[i].Err = nil
+		}
+	}
+	return outs
 }
 
 // goalsReached is closed when the tasks that the run is for have ended.

@@ -1,6 +1,9 @@
 package tasks
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"hob/identity"
@@ -111,4 +114,20 @@ func TestGoal(t *testing.T) {
 
 func dependency(task, condition string) recipes.Dependency {
 	return recipes.Dependency{Task: task, Condition: condition}
+}
+
+// A start that was cut since the work is done is no interruption; one that
+// somebody has interrupted is.
+func TestCutStartsOfAContainedRun(t *testing.T) {
+	outs := func() []Outcome {
+		return []Outcome{{Err: fmt.Errorf("start long: %w", context.Canceled)}, {Err: errors.New("no such program")}}
+	}
+	if got := notCut(t.Context(), outs()); got[0].Err != nil || got[1].Err == nil {
+		t.Errorf("the work is done: %v", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := notCut(ctx, outs()); got[0].Err == nil {
+		t.Errorf("interrupted: %v", got)
+	}
 }
