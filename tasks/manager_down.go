@@ -87,6 +87,7 @@ func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []O
 	if _, err := s.Run.Read(); trouble(err) != nil {
 		return []Outcome{{Name: Name{Run: s.Run.Name}, State: Unverified, Err: err}}
 	}
+	m = m.sharing()
 	outs := make([]Outcome, len(s.Tasks))
 	var own []int
 	var wg sync.WaitGroup
@@ -103,6 +104,13 @@ func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []O
 		outs[i] = m.stopOwn(s.Run, s.Run.Task(s.Tasks[i]), o)
 	}
 	return outs
+}
+
+// sharing is m whose looks at the whole host are shared by what it does side by side.
+func (m *Manager) sharing() *Manager {
+	c := *m
+	c.Host = identity.Shared(m.Host)
+	return &c
 }
 
 // stopTask takes the task's lock and stops it.
