@@ -249,7 +249,7 @@ func (m *Manager) findTmux(ctx context.Context) func() (*tmux.Server, error) {
 		}
 		return tmux.New(ctx, socket)
 	})
-	go find()
+	go func() { _, _ = find() }() // what comes of it is told to whoever asks
 	return find
 }
 
