@@ -18,7 +18,6 @@ import (
 // Intervals of the keeper. None is waited out where there is an event.
 const (
 	lookEvery   = time.Second            // between walks of the tree, unless they take long
-	firstLook   = 100 * time.Millisecond // after the start: until then few commands have children
 	lookRatio   = 1000                   // times as long as the last walk took
 	nearEvery   = 200 * time.Millisecond // between looks at task.json while a restart is due
 	writeEvery  = 2 * time.Second        // between writes of what changes all the time

@@ -39,9 +39,8 @@ func (k *keeper) start() {
 		return
 	}
 	k.note("started pid %d", k.life.ref.PID)
-	// So far its tree is the command alone, and keeper.json names that.
-	now := k.h.Now()
-	k.lookAt, k.sizeAt = now.Add(firstLook), now.Add(lookEvery)
+	k.sizeAt = k.h.Now().Add(lookEvery) // it has taken nothing yet
+	k.look(k.h.Now())
 	k.gpus.begin(k)
 }
 
@@ -273,7 +272,7 @@ func (k *keeper) newCapture() error {
 		k.capture.Guests = old.Guests
 	}
 	if errors.Is(err, ErrNoRecord) {
-		return nil // there is nothing to replace: the first look makes it
+		return nil // there is nothing to replace: the first look, right after the start, makes it
 	}
 	return k.dir.BeginCapture(k.capture)
 }
