@@ -178,6 +178,10 @@ func offencesIn(fset *token.FileSet, f *ast.File, info *types.Info) (out []strin
 			where = funcName(n)
 		case *ast.Ident:
 			what = offence(info.Uses[n], room, where, test)
+		case *ast.BasicLit:
+			if room != "identity" && room != "sim" && n.Value == `"cgroup.kill"` && !test {
+				what = "the file that ends a cgroup"
+			}
 		case *ast.CallExpr:
 			if what = killer(n, info); test && baselines[where] {
 				what = ""

@@ -52,7 +52,7 @@ func (s *stopper) killCgroup() {
 	}
 	s.tr.dirty = true
 	s.save()
-	cut.Point("signal", "cgroup.kill")
+	cut.Point("signal", "cgroup")
 	var last []int
 	err := h.group.Kill(func(p identity.CgroupProcs) error {
 		last = p.PIDs
@@ -62,7 +62,7 @@ func (s *stopper) killCgroup() {
 		}
 		return err
 	})
-	cut.Point("signalled", "cgroup.kill")
+	cut.Point("signalled", "cgroup")
 	s.noKill = errors.Is(err, identity.ErrUnsupported)
 	for _, n := range told {
 		if err != nil || !slices.Contains(last, n.Ref.PID) {

@@ -41,7 +41,7 @@ func (m *Manager) Doctor(ctx context.Context) []Check {
 	f := m.Host.Facts()
 	checks := []Check{m.checkTmux(ctx), m.checkSocket(), m.checkHome()}
 	checks = append(checks, factChecks(f)...)
-	checks = append(checks, m.checkTerminals(ctx), checkLogind(m.getenv("USER")))
+	checks = append(checks, checkCgroup(m.Host.Cgroups()), m.checkTerminals(ctx), checkLogind(m.getenv("USER")))
 	return append(checks, hostChecks(ctx)...)
 }
 

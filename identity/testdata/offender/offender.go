@@ -27,6 +27,7 @@ func all(cmd *exec.Cmd, p *os.Process, g *process.Process) {
 	_ = g.SendSignal(syscall.SIGTERM)                           // offence
 	_, _, _ = syscall.Syscall(syscall.SYS_KILL, 1, 0, 0)        // offence
 	_, _, _ = unix.Syscall(unix.SYS_PIDFD_SEND_SIGNAL, 1, 0, 0) // offence
+	_ = os.WriteFile("cgroup.kill", nil, 0)                     // offence
 	_ = exec.Command("pkill", "x")                              // offence
 	_ = exec.CommandContext(nil, "/bin/kill", "1")              // offence
 }
