@@ -5,6 +5,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -270,5 +271,28 @@ func TestAChildThatGoesWhileWeLook(t *testing.T) {
 	}
 	if !tr.moved {
 		t.Error("the round counts as one that has seen everything")
+	}
+}
+
+// TestWhoIsLeftAloneVouchesForNobody: one that stop.spare leaves alone is no anchor
+// of its session; who else is in it is only named.
+func TestWhoIsLeftAloneVouchesForNobody(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	s.target.Stop.Spare = []string{"keep"}
+	keep := s.cmd.Fork(worker("keep"))
+	s.observe()
+	s.w.Kill(s.keeper, syscall.SIGKILL)
+	s.w.Pass(time.Second)
+	mid := s.cmd.Fork(worker("mid"))
+	late := mid.Fork(worker("late"))
+	mid.Exit()
+	s.w.Kill(s.cmd, syscall.SIGKILL)
+	s.w.Pass(time.Second)
+	r := s.stop()
+	if !keep.Alive() || !late.Alive() || r.Verdict != Unverified {
+		t.Errorf("keep %v, late %v, %s", keep.Alive(), late.Alive(), r.Verdict)
+	}
+	if why := s.lookalike(r, late); !slices.Contains(why, "stamp") {
+		t.Errorf("late is named by %q", why)
 	}
 }
