@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -164,7 +165,7 @@ func BenchmarkUp(b *testing.B) {
 	socket := filepath.Join(x.dir, "loop")
 	loop := func(command string) time.Duration {
 		took := x.run("sh", "-c", fmt.Sprintf("for i in $(seq 20); do tmux -S %s -f /dev/null new-session -d -s t$i %s; done", socket, command))
-		x.run("tmux", "-S", socket, "kill-server")
+		x.endServer(socket)
 		return took
 	}
 	sleep, err := exec.LookPath("sleep")
@@ -202,6 +203,43 @@ func BenchmarkDown(b *testing.B) {
 			}
 			b.ReportMetric(milliseconds(median(after)), "ms/after-last-exit")
 		})
+	}
+}
+
+// endServer ends a tmux server and waits until all that ran in its panes has ended:
+// what is measured next must not share the machine with that.
+func (x *bench) endServer(socket string) {
+	h, err := identity.Local()
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	out, err := exec.Command("tmux", "-S", socket, "list-panes", "-a", "-F", "#{pane_pid}").Output()
+	if err != nil {
+		x.b.Fatal(err)
+	}
+	var pins []identity.Handle
+	pin := func(pid int) {
+		if p, err := h.Open(pid); err == nil {
+			pins = append(pins, p)
+		}
+	}
+	for _, word := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			x.b.Fatal(err)
+		}
+		pin(pid)
+		below, _ := h.Children(pid)
+		for _, child := range below {
+			pin(child)
+		}
+	}
+	x.run("tmux", "-S", socket, "kill-server")
+	for len(pins) > 0 {
+		if err := h.Wait(context.Background(), pins, time.Time{}); err != nil {
+			x.b.Fatal(err)
+		}
+		pins = slices.DeleteFunc(pins, func(p identity.Handle) bool { return p.Verify().Verdict != identity.Owned })
 	}
 }
 
