@@ -187,8 +187,7 @@ func (c cgroups) Discard(ref CgroupRef) error {
 	case err != nil:
 		return err
 	}
-	defer g.Close()
-	return g.Remove()
+	return errors.Join(g.Remove(), g.Close())
 }
 
 // discardIntended removes what a process that was cut off had just made, and not

@@ -19,8 +19,7 @@ func checkCgroup(all identity.Cgroups) Check {
 		g, err = all.Make(at)
 	}
 	if err == nil {
-		defer g.Close()
-		err = g.Remove()
+		err = errors.Join(g.Remove(), g.Close())
 	}
 	return judgeCgroup(err)
 }

@@ -142,7 +142,7 @@ func (h host) Cgroups() identity.Cgroups {
 	if h.w.dark {
 		boot = ""
 	}
-	return identity.NewCgroups(groupFS{h.w}, boot)
+	return identity.NewCgroups(groupFS(h), boot)
 }
 
 // groupFS is the simulated filesystem. Each of its calls is a point.
