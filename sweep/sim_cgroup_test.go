@@ -264,6 +264,9 @@ func TestCgroupFindsWhatGrewUnseen(t *testing.T) {
 		if wrong := f.check(); len(wrong) > 0 || unseen.Alive() || f.report.Verdict != sweep.Clean {
 			t.Errorf("%+v: alive %t: %s\n%v", o, unseen.Alive(), strings.Join(wrong, "\n"), played{f.scene, nil})
 		}
+		if byOne := len(f.w.Ledger().GroupKills) > 0; byOne == o.NoCgroupKill {
+			t.Errorf("%+v: ended by one write: %t", o, byOne)
+		}
 		if !strings.Contains(strings.Join(f.report.Host.Notes, " "), "nobody else bears its stamp") {
 			t.Errorf("%q", f.report.Host.Notes)
 		}
