@@ -101,7 +101,7 @@ func (m *Manager) inTree(root, pid int) position {
 // stopOwn has the keeper above the caller stop its own task: hob could not
 // finish what it is itself ended by.
 func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
-	out := Outcome{Name: Name{r.Name, t.Name}, Did: "is stopped by its own keeper"}
+	out := Outcome{Name: Name{r.Name, t.Name}, Did: "left as it is"}
 	k, err := t.ReadKeeper()
 	if err != nil {
 		out.Err = err
@@ -120,14 +120,15 @@ func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
 		out.Did = "would be stopped by its own keeper"
 		return out
 	}
-	out.State = Stopping
 	err = t.WriteStop(StopRequest{Schema: Schema, Nonce: k.Nonce, Reason: o.Reason, At: m.now()})
 	if err == nil {
 		err = h.Signal(syscall.SIGTERM)
 	}
 	if err != nil {
 		out.Err = fmt.Errorf("ask the keeper of %s to stop it: %w", out.Name, err)
+		return out
 	}
+	out.State, out.Did = Stopping, "is stopped by its own keeper"
 	return out
 }
 

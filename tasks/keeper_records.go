@@ -14,8 +14,13 @@ var bg = context.Background()
 
 var errDisowned = errors.New("the records belong to another start of the task now")
 
-// keep runs a write, unless the records are another start's.
+// keep runs a write, unless the records are another start's. It looks each time:
+// the state folder may have been removed and made anew by an up that could not
+// know of this keeper, and what is written over its records would hide its task.
 func (k *keeper) keep(write func() error) error {
+	if t, err := k.dir.ReadTask(); err == nil && t.Nonce != k.spec.Nonce {
+		k.disowned = true
+	}
 	if k.disowned {
 		return errDisowned
 	}

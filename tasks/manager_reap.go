@@ -107,8 +107,11 @@ func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, owner ide
 	}
 	switch decideReap(life, owner.Verdict, seen.Task.State, d) {
 	case reapLeave:
-		out.Err = seen.Trouble
-		out.Did = "left as it is: " + cmp.Or(d.Note, owner.Reason)
+		why := cmp.Or(d.Note, owner.Reason)
+		out.Did, out.Err = "left as it is: "+why, seen.Trouble
+		if out.Err == nil {
+			out.Err = unverified("hob ps -v says what was seen of it", "it cannot be told: %s", why)
+		}
 	case reapStop:
 		return m.stopTask(ctx, r, t, StopOptions{Reason: "owner", DryRun: o.DryRun})
 	case reapCorrect:
