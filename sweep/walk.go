@@ -103,12 +103,23 @@ func (tr *tree) reread(n *node) {
 		n.Args, n.vague, n.settled, tr.dirty = row.Args, 0, false, true
 	}
 	if row.SID != 0 && (row.SID != n.SID || row.PGID != n.PGID) {
+		tr.detachLate(n, row)
 		n.SID, n.PGID, tr.dirty = row.SID, row.PGID, true
 	}
 	tr.mark(n, n.parent)
 	if !n.settled {
 		tr.stray(n)
 	}
+}
+
+// detachLate judges a member again that was first seen between its fork and its
+// setsid(2). Only while the command lives and nothing was asked to end: after that
+// parents end, and who they leave is adopted without having been detached.
+func (tr *tree) detachLate(n *node, row identity.Process) {
+	if c := tr.command(); tr.begun || c == nil || !c.living() || row.SID == n.SID {
+		return
+	}
+	n.Detached = n.Detached || tr.bornDetached(row, n.parent)
 }
 
 // walk takes in what is below root, breadth first.

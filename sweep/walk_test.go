@@ -296,3 +296,28 @@ func TestWhoIsLeftAloneVouchesForNobody(t *testing.T) {
 		t.Errorf("late is named by %q", why)
 	}
 }
+
+// TestADaemonSeenBeforeItsSetsid: what a look met between its fork and its setsid is
+// detached all the same. A worker that takes a session after the command's end is not.
+func TestADaemonSeenBeforeItsSetsid(t *testing.T) {
+	for name, late := range map[string]bool{"while the command lives": false, "after its end": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Server, sim.Options{})
+			s.target.Stop.Detached = "report"
+			launcher := s.cmd.Fork(worker("launcher"))
+			daemon := launcher.Fork(worker("daemon"))
+			launcher.Exit()
+			s.w.Pass(time.Second)
+			s.observe()
+			if late {
+				s.w.Kill(s.cmd, syscall.SIGKILL)
+				s.w.Pass(time.Second)
+			}
+			daemon.Setsid()
+			s.stop()
+			if daemon.Alive() == late {
+				t.Errorf("alive: %v", daemon.Alive())
+			}
+		})
+	}
+}

@@ -110,6 +110,9 @@ func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	h, f := m.Host.Verify(k.Keeper)
 	if h == nil {
 		out.Err = unverified("", "the keeper of %s: %s", out.Name, f.Reason)
+		if f.Verdict == identity.Unverifiable {
+			out.Err = noneToTell(out.Name, f)
+		}
 		return out
 	}
 	defer h.Close()

@@ -251,8 +251,12 @@ func fromElsewhere(n Name, s Seen) error {
 	if s.Keeper == nil || !unknown(s.KeeperV) || s.Keeper.Command != nil && !unknown(s.Command) {
 		return nil
 	}
+	return noneToTell(n, s.KeeperV)
+}
+
+func noneToTell(n Name, keeper identity.Finding) error {
 	return unverified("run hob where it was started; hob rm --forget "+n.Run+" gives the record up",
-		"nothing was done, since no process of it can be told from here: %s", s.KeeperV.Reason)
+		"nothing was done, since no process of it can be told from here: %s", keeper.Reason)
 }
 
 // begin writes that the stop has begun. The keeper of a start that was cut may

@@ -94,23 +94,35 @@ func (k *kitchen) orphan(name string) identity.Handle {
 
 // endCgroups removes the cgroups that are left, which is a failure.
 func (k *kitchen) endCgroups() {
+	for _, c := range k.leftCgroups() {
+		k.t.Errorf("left behind: cgroup %s", c.Path)
+		k.removeCgroup(c)
+	}
+}
+
+// leftCgroups are those of the records that exist.
+func (k *kitchen) leftCgroups() []identity.CgroupRef {
 	files, err := filepath.Glob(k.path("home/*/*/tasks/*/keeper.json"))
 	k.check(err)
 	more, err := filepath.Glob(k.path("home/*/*/tasks/*/capture.json"))
 	k.check(err)
-	files = append(files, more...)
-	for _, file := range files {
+	var all []identity.CgroupRef
+	for _, file := range append(files, more...) {
 		text, err := os.ReadFile(file)
 		k.check(err)
 		var c sweep.Capture
-		if json.Unmarshal(text, &c) != nil || c.Cgroup == nil {
-			continue // torn, on purpose
+		if json.Unmarshal(text, &c) != nil || c.Cgroup == nil || slices.Contains(all, *c.Cgroup) {
+			continue // torn, on purpose; or there is none
 		}
 		if _, err := os.Stat(c.Cgroup.Path); err == nil {
-			k.t.Errorf("left behind: cgroup %s", c.Cgroup.Path)
-			k.until("it to be removed", func() bool { return k.host.Cgroups().Discard(*c.Cgroup) == nil })
+			all = append(all, *c.Cgroup)
 		}
 	}
+	return all
+}
+
+func (k *kitchen) removeCgroup(c identity.CgroupRef) {
+	k.until("a cgroup to be removed", func() bool { return k.host.Cgroups().Discard(c) == nil })
 }
 
 // visitor starts a stranger whose parent, this test, lives.

@@ -75,6 +75,9 @@ func (k *kitchen) killAllBut(stranger stranger) {
 		}
 	}
 	k.until("all to end", func() bool { return len(k.marked()) == 1 })
+	for _, c := range k.leftCgroups() {
+		k.removeCgroup(c)
+	}
 }
 
 // TestAnotherHost: records of a state folder that hosts share tell another host

@@ -14,7 +14,7 @@ import (
 
 // nextHobs are hobs of other versions: all of it newer, or the keeper alone.
 var nextHobs = sync.OnceValues(func() (map[string]string, error) {
-	paths := map[string]string{}
+	paths := map[string]string{"": hobs.plain}
 	for _, tag := range []string{"hobnext", "hobnextkeeper"} {
 		paths[tag] = filepath.Join(hobs.dir, tag)
 		if err := build(paths[tag], tag); err != nil {
@@ -39,7 +39,6 @@ func openVersions(t *testing.T, first, second string) *kitchen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths[""] = hobs.plain
 	k := open(t)
 	k.recipe(versionRecipe)
 	k.bin = paths[first]
