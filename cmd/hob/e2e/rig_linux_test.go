@@ -96,6 +96,7 @@ type kitchen struct {
 	looks   map[proc]bool // look-alikes that a report has named by the marker
 	loose   bool          // what is only named may be left
 	bare    bool          // hob runs where no cgroup can be made
+	reboots bool          // its hobs see other boot ids
 
 	hasCgroup bool                       // it can make one
 	truth     map[string]identity.Handle // of processes that a person has started

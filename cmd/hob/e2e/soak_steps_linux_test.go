@@ -329,6 +329,7 @@ func bootID(n uint) string {
 }
 
 func (p *pot) newBoot() {
+	p.reboots = true
 	p.check(os.WriteFile(p.boot, []byte(bootID(0)), 0o600))
 }
 
