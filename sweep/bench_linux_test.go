@@ -122,7 +122,7 @@ func benchmarkSweep(b *testing.B) {
 	k := startHelper(b, sweep.Server, "idle", "main")
 	k.ref("main")
 	prev := k.observe(sweep.Capture{})
-	k.kill("command", "keeper")
+	k.kill("keeper", "command") // the keeper would end by itself after the other
 	want := identity.WantArgs | identity.WantUser | identity.WantEnviron | identity.WantStarted
 	var sweeps, snapshots time.Duration
 	rows := 0
