@@ -92,11 +92,11 @@ type kitchen struct {
 	pins map[string]identity.Handle // of the processes that have written a file of their name
 	last []func()                   // done when all processes have ended
 
-	strange map[int]bool  // pids of the strangers
-	looks   map[proc]bool // look-alikes that a report has named by the marker
-	loose   bool          // what is only named may be left
-	bare    bool          // hob runs where no cgroup can be made
-	reboots bool          // its hobs see other boot ids
+	strange      map[int]bool  // pids of the strangers
+	looks        map[proc]bool // look-alikes that a report has named by the marker
+	loose        bool          // what is only named may be left
+	bare         bool          // hob runs where no cgroup can be made
+	emptyCgroups bool          // its tasks may leave cgroups that hold nothing
 
 	hasCgroup bool                       // it can make one
 	truth     map[string]identity.Handle // of processes that a person has started

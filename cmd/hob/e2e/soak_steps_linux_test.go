@@ -329,7 +329,6 @@ func bootID(n uint) string {
 }
 
 func (p *pot) newBoot() {
-	p.reboots = true
 	p.check(os.WriteFile(p.boot, []byte(bootID(0)), 0o600))
 }
 
