@@ -24,7 +24,7 @@ setup:
 	@.ci/setup tmux=tmux
 
 setup-test:
-	@.ci/setup tmux=tmux gcc=gcc g++=g++ =libc6-dev ps=procps curl=curl python3=python3 =python3-setproctitle
+	@.ci/setup tmux=tmux gcc=gcc g++=g++ =libc6-dev ps=procps curl=curl =python3 =python3-setproctitle
 
 # The race detector lets every process sleep for a second at its end, and the
 # tests start many: not here (https://go.dev/doc/articles/race_detector).

@@ -164,7 +164,7 @@ func TestAZombieIsGone(t *testing.T) {
 
 func TestAZombieLeaderWithALivingThreadLives(t *testing.T) {
 	t.Parallel()
-	k := startReal(t, sweep.Server, "sh", "-c", `python3 -c '
+	k := startReal(t, sweep.Server, "sh", "-c", `/usr/bin/python3 -c '
 import ctypes, os, threading, time
 open(os.environ["D"] + "/x", "w").write(str(os.getpid()))
 threading.Thread(target=time.sleep, args=(300,)).start()

@@ -66,6 +66,7 @@ func TestScripts(t *testing.T) {
 			"waitport": waitPort,
 			"touch":    touch,
 			"report":   waitReport,
+			"recorded": waitRecorded,
 			"waitfile": waitFile,
 			"attached": attached,
 			"cursor":   cursor,
@@ -382,6 +383,17 @@ func waitReport(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "a report of "+args[0], func() (bool, string) {
 		r, err := manager(ts).Store.Run(run).Task(task).ReadReport()
 		return err == nil && r.Reason == args[1], fmt.Sprint(r.Reason, " ", err)
+	})
+}
+
+// recorded RUN/TASK STATE waits until task.json says so. The state that hob shows is
+// ahead of it while a keeper still sees to what its command left behind, and writes
+// that file once more.
+func waitRecorded(ts *testscript.TestScript, _ bool, args []string) {
+	run, task, _ := strings.Cut(args[0], "/")
+	eventually(ts, args[0]+" to be recorded as "+args[1], func() (bool, string) {
+		t, err := manager(ts).Store.Run(run).Task(task).ReadTask()
+		return err == nil && string(t.State) == args[1], fmt.Sprint(t.State, " ", err)
 	})
 }
 

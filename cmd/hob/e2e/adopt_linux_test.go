@@ -438,7 +438,7 @@ func TestAdoptOfAnotherUser(t *testing.T) {
 // listenerOf is a port that a stranger listens on.
 func listenerOf(k *kitchen) string {
 	port := fmt.Sprint(freePort(k.t))
-	k.stranger("on a port", exec.Command("python3", "-m", "http.server", "--bind", "127.0.0.1", port))
+	k.stranger("on a port", exec.Command(python3, "-m", "http.server", "--bind", "127.0.0.1", port))
 	k.until("the port to be taken", func() bool {
 		return exec.Command("sh", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+port).Run() == nil ||
 			exec.Command("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+port).Run() == nil

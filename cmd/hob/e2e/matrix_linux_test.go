@@ -93,7 +93,7 @@ func end(t *testing.T, name string, e ending, real *tally) {
 	if e.bare && !k.makeBare() {
 		return
 	}
-	command := append([]string{python(t), k.testdata("kinds.py"), k.d()}, e.words...)
+	command := append([]string{python3, k.testdata("kinds.py"), k.d()}, e.words...)
 	k.hasCgroup = k.cgroups()
 	kinds := k.makeKinds(command, e.before)
 	list := k.strangers(command)
@@ -142,17 +142,9 @@ func (k *kitchen) without(kinds []string, kind, why string) []string {
 	return slices.DeleteFunc(kinds, func(s string) bool { return s == kind })
 }
 
-// python is one that has setproctitle: Debian's, where another comes first in PATH.
-func python(t *testing.T) string {
-	t.Helper()
-	for _, path := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(path, "-c", "import setproctitle").Run() == nil {
-			return path
-		}
-	}
-	t.Fatal("no python3 with setproctitle: install python3-setproctitle")
-	return ""
-}
+// python3 is Debian's, by its whole name: another that comes first in PATH may be a
+// shell script that forks, and becomes it only after a while.
+const python3 = "/usr/bin/python3"
 
 // otherCgroup makes a cgroup for a child to move to: in the unified hierarchy, or
 // in any. It returns "" where none can be made.

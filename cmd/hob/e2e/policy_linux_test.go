@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -56,10 +57,10 @@ func TestPolicies(t *testing.T) {
 func TestTakeIsRefused(t *testing.T) {
 	t.Parallel()
 	k := open(t)
-	program := k.testdata("changer.py")
-	k.recipe("name: m\nservers:\n  llm: {command: [python3, " + program + "]}\n")
+	command := []string{python3, k.testdata("changer.py"), k.d()}
+	k.recipe("name: m\nservers:\n  llm: {command: [" + strings.Join(command, ", ") + "]}\n")
 	k.must("up")
-	like := k.stranger("with the same command line", exec.Command("python3", program))
+	like := k.stranger("with the same command line", exec.Command(command[0], command[1:]...))
 	id := fmt.Sprintf("%d:%s", like.pin.Ref().PID, like.pin.Ref().Start)
 	refused := func(what string, code int, words string, args ...string) {
 		t.Helper()
@@ -72,10 +73,14 @@ func TestTakeIsRefused(t *testing.T) {
 	k.must("down", "m")
 	refused("not PID:START", 2, "is not PID:START", fmt.Sprint(like.pin.Ref().PID))
 	refused("another process of that number", 2, "no report lists", fmt.Sprintf("%d:linux:1", like.pin.Ref().PID))
+	k.until("it to listen to the signal", func() bool {
+		_, err := os.Stat(fmt.Sprintf("%s/can-change.%d", k.d(), like.pin.Ref().PID))
+		return err == nil
+	})
 	k.signal(like.pin.Ref(), syscall.SIGUSR1)
 	k.until("it to be another program", func() bool {
 		row, err := like.pin.Read(identity.WantArgs)
-		return err == nil && row.Args[0] == "sleep"
+		return err == nil && len(row.Args) > 0 && row.Args[0] == "sleep"
 	})
 	refused("it does not look alike any more", 5, "does not look like m/llm now", id)
 	k.untouched(like)

@@ -30,8 +30,8 @@ func TestReboot(t *testing.T) {
 	t.Parallel()
 	k := open(t)
 	port := freePort(t)
-	k.recipe(fmt.Sprintf("name: m\nservers:\n  llm: {command: [python3, %s, @D, '%d'], port: %d, stop: {grace: 1s}}\njobs:\n  done: {command: [sh, -c, 'echo made']}\n",
-		k.testdata("stall.py"), port, port))
+	k.recipe(fmt.Sprintf("name: m\nservers:\n  llm: {command: [%s, %s, @D, '%d'], port: %d, stop: {grace: 1s}}\njobs:\n  done: {command: [sh, -c, 'echo made']}\n",
+		python3, k.testdata("stall.py"), port, port))
 	k.must("up")
 	k.must("wait", "m/done")
 	stranger := k.stranger("with the same command line", exec.Command("sleep", "86470"))

@@ -22,7 +22,7 @@ servers:
     stop: {grace: 500ms, term_grace: 500ms}
 `)
 	script := k.testdata("reuse.py")
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "python3", script, k.bin, k.d(), k.home+"/runs/m/tasks/llm")
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", python3, script, k.bin, k.d(), k.home+"/runs/m/tasks/llm")
 	cmd.Dir, cmd.Env = k.dir, k.env
 	r := run(t, cmd)
 	var got struct {

@@ -21,7 +21,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	t.Parallel()
 	k, other := open(t), open(t)
 	port := freePort(t)
-	command := []string{"python3", k.testdata("stall.py"), k.d(), strconv.Itoa(port)}
+	command := []string{python3, k.testdata("stall.py"), k.d(), strconv.Itoa(port)}
 	k.recipe(fmt.Sprintf("name: m\nservers:\n  llm: {command: [%s], port: %d}\n", strings.Join(command, ", "), port))
 	k.must("up")
 	k.check(os.WriteFile(k.d()+"/close", nil, 0o600))
@@ -33,7 +33,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	copied := exec.Command("sleep", "86412")
 	copied.Env = append(slices.Clone(k.env), "HOB_RUN=m", "HOB_TASK=llm", "HOB_RUN_ID="+k.run("m").ID)
 	marked := k.stranger("with a copied marker", copied)
-	listener := k.stranger("on the task's port", exec.Command("python3", "-m", "http.server", "--bind", "127.0.0.1", strconv.Itoa(port)))
+	listener := k.stranger("on the task's port", exec.Command(python3, "-m", "http.server", "--bind", "127.0.0.1", strconv.Itoa(port)))
 	k.until("the port to be taken", func() bool {
 		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
