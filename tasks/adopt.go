@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 
@@ -175,16 +174,7 @@ func (m *Manager) ownServers() []identity.Ref {
 // peerIs refuses a server that is not the process it says it is, seen from here
 // (in another container it is not), and one that is another user's.
 func peerIs(ctx context.Context, socket string, says, uid int) error {
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return &Problem{Kind: ErrUnverified, Err: fmt.Errorf("ask who listens on %s: %w", socket, err)}
-	}
-	defer c.Close()
-	unix, ok := c.(*net.UnixConn)
-	if !ok {
-		return unverified("", "%s is no socket of this host", socket)
-	}
-	pid, owner, err := identity.Peer(unix)
+	pid, owner, err := listensOn(ctx, socket)
 	switch {
 	case errors.Is(err, identity.ErrUnsupported):
 		return nil // it is looked at as a process

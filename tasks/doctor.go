@@ -39,7 +39,7 @@ type Check struct {
 // Doctor says what this host lets hob see and do.
 func (m *Manager) Doctor(ctx context.Context) []Check {
 	f := m.Host.Facts()
-	checks := []Check{m.checkTmux(ctx), m.checkSocket(), m.checkHome()}
+	checks := []Check{m.checkTmux(ctx), m.checkSocket(), m.checkHome(), m.checkStrays(ctx)}
 	checks = append(checks, factChecks(f)...)
 	checks = append(checks, checkCgroup(m.Host.Cgroups()), m.checkTerminals(ctx), checkLogind(m.getenv("USER")))
 	return append(checks, hostChecks(ctx)...)

@@ -39,6 +39,7 @@ type Status struct {
 
 	Note    string           `json:"-"` // why it is in this state, for people
 	Keeper  identity.Finding `json:"-"` // what its keeper turned out to be
+	KeptBy  int              `json:"-"` // the keeper's pid, as recorded; 0: none
 	Command identity.Finding `json:"-"` // and its command
 	Archive string           `json:"-"` // name of the folder in archive/, for a run that has lost its name
 	Err     error            `json:"-"` // a record that cannot be trusted
@@ -135,7 +136,7 @@ func (st *Status) fromAdoption(a Adoption, alive bool) {
 // fromKeeper takes what the keeper measured; of a command that has ended only
 // what stays true afterwards.
 func (st *Status) fromKeeper(k Keeper, state State, alive bool) {
-	st.Restarts = &k.Restarts
+	st.Restarts, st.KeptBy = &k.Restarts, k.Keeper.PID
 	if st.Pane == nil {
 		st.Pane = orNil(k.Pane)
 	}

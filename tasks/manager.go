@@ -253,6 +253,13 @@ func (m *Manager) findTmux(ctx context.Context) func() (*tmux.Server, error) {
 	return find
 }
 
+// findStrays looks for what runs and has lost its records, while other things are done.
+func (m *Manager) findStrays(ctx context.Context) func() []string {
+	find := sync.OnceValue(func() []string { return m.Strays(ctx, m.Keepers()).notes() })
+	go find()
+	return find
+}
+
 // serverLock is held while a tmux server is started or ended, and while ports
 // are given out.
 func (m *Manager) serverLock(ctx context.Context) (Unlock, error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"hob/identity"
@@ -250,13 +249,13 @@ func (m *Manager) noKeeper(n Name, t *TaskDir) error {
 }
 
 // Keepers are the pids of all keepers that live.
-func (m *Manager) Keepers() []string {
+func (m *Manager) Keepers() []int {
 	all, _ := m.All() // of what cannot be read none is known
-	var pids []string
+	var pids []int
 	for _, s := range all {
 		for _, task := range s.Tasks {
 			if k, err := s.Run.Task(task).ReadKeeper(); err == nil && m.finding(&k.Keeper).Verdict == identity.Owned {
-				pids = append(pids, strconv.Itoa(k.Keeper.PID))
+				pids = append(pids, k.Keeper.PID)
 			}
 		}
 	}

@@ -49,6 +49,7 @@ type upRun struct {
 	watch  *watcher
 
 	program func() (*tmux.Server, error) // looks for tmux, or says what came of it
+	strays  func() []string              // looks for what has lost its records, or says what came of it
 
 	limits     child.Limits // the caller's
 	limitsOnce sync.Once
@@ -115,7 +116,7 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if u.wanted, err = r.Select(o.Tasks...); err != nil {
 		return u, err
 	}
-	u.program = u.findTmux(ctx)
+	u.program, u.strays = u.findTmux(ctx), u.findStrays(ctx)
 	for range upTries {
 		if err = u.settle(ctx); err == nil {
 			err = u.prepareLocked(ctx)

@@ -42,7 +42,7 @@ func (u *upRun) preflight(ctx context.Context) error {
 		g.memory = &v.Available
 	}
 	notes, err := preflight(u.dir.Name, wants, g)
-	u.notes = append(append(u.notes, u.recipe.Notes...), notes...)
+	u.notes = slices.Concat(u.notes, u.recipe.Notes, notes, u.strays())
 	if err = errors.Join(gpuErr, err); err == nil {
 		u.warn(u.notes)
 	}

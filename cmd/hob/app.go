@@ -121,7 +121,7 @@ func (a *app) keepersTip() string {
 	if len(keepers) == 0 {
 		return ""
 	}
-	return "TERM to a task's keeper stops it all the same: kill " + strings.Join(keepers, " ")
+	return "TERM to a task's keeper stops it all the same: kill " + strings.Trim(fmt.Sprint(keepers), "[]")
 }
 
 // viewer opens the state folder for a verb that only looks.

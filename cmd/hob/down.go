@@ -30,7 +30,14 @@ provably the task's are signalled. Without an argument: the only run that is up.
 			show := a.progress(m)
 			outs := m.Down(cmd.Context(), sel, tasks.StopOptions{Reason: "down", DryRun: a.dryRun})
 			show.stop()
-			return a.stopped(outs)
+			if len(args) > 0 {
+				return a.stopped(outs)
+			}
+			lost := m.Strays(cmd.Context(), m.Keepers()).Err()
+			if lost != nil && len(outs) == 0 {
+				return join(a.reports(outs), lost) // it would not be true that nothing is up
+			}
+			return join(a.stopped(outs), lost)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every run")

@@ -26,7 +26,7 @@ started, ready, memory and GPU memory in bytes, restarts, url, note. What is not
 known is empty. Memory is what the keepers have read last: -v says when.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := a.viewer("ps")
 			if err != nil {
 				return err
@@ -41,6 +41,9 @@ known is empty. Memory is what the keepers have read last: -v says when.`,
 				list, err = append(list, old...), join(err, oldErr)
 			}
 			err = join(err, unverifiedRows(list))
+			if len(args) == 0 {
+				err = join(err, m.Strays(cmd.Context(), keepersOf(list)).Err())
+			}
 			if a.json {
 				return join(a.writeJSON(list), err)
 			}
@@ -68,6 +71,17 @@ func unverifiedRows(list []tasks.Status) error {
 		}
 	}
 	return join(errs...)
+}
+
+// keepersOf are the keepers that live.
+func keepersOf(list []tasks.Status) []int {
+	var pids []int
+	for _, s := range list {
+		if s.Keeper.Verdict == identity.Owned {
+			pids = append(pids, s.KeptBy)
+		}
+	}
+	return pids
 }
 
 var verdictColumns = []string{"KEEPER", "COMMAND", "MEMORY READ", "GPU READ", "ARCHIVE"}
