@@ -34,7 +34,10 @@ func (a *adoption) makeRoom(ctx context.Context) error {
 		return err
 	}
 	u := &upRun{Manager: a.Manager, dir: a.Store.Run(a.name.Run), run: run}
-	return u.settleRun(ctx, have, began)
+	if err := u.settleRun(ctx, have, began); err != nil {
+		return err
+	}
+	return u.archive(ctx, settled{run.ID, began})
 }
 
 // commitLocked holds the server's lock, as an up does, so that two cannot make one run.

@@ -10,10 +10,18 @@ import (
 	"hob/identity"
 )
 
-// settle makes room for a new run of the same name, if the one that is there has
-// ended. A stop takes as long as it is given, so no lock is held that other runs
-// wait for; whether there is room is decided again under the server's.
+// settled is an ended run of the name, of which nothing is left but its records.
+// These stay where they are until nothing keeps the next run from starting.
+type settled struct {
+	id    string
+	began map[string]time.Time
+}
+
+// settle ends what an ended run of the same name has left. A stop takes as long as
+// it is given, so no lock is held that other runs wait for; whether there is room
+// is decided again under the server's.
 func (u *upRun) settle(ctx context.Context) error {
+	u.before = nil
 	if u.o.DryRun {
 		return nil
 	}
@@ -22,11 +30,14 @@ func (u *upRun) settle(ctx context.Context) error {
 	if err != nil || d != runEnded {
 		return err
 	}
-	return u.settleRun(ctx, have, began)
+	if err := u.settleRun(ctx, have, began); err != nil {
+		return err
+	}
+	u.before = &settled{u.run.ID, began}
+	return nil
 }
 
-// settleRun ends what an earlier run of the name left, and archives its records.
-// Those that cannot be trusted, and survivors, stay where they are, and nothing is
+// settleRun ends what an earlier run of the name left. Records that cannot be trusted, and survivors, stay where they are, and nothing is
 // started over them.
 func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began map[string]time.Time) error {
 	if err := torn(u.dir.Name, have); err != nil {
@@ -43,7 +54,7 @@ func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began ma
 				Tip: "hob sweep " + u.dir.Name + ", or another name with --name"}
 		}
 	}
-	return u.archive(ctx, u.run.ID, began)
+	return nil
 }
 
 // torn refuses a run whose tasks cannot all be known.
@@ -80,33 +91,62 @@ func (u *upRun) awaitOrphans(ctx context.Context) {
 }
 
 // archive moves the ended run away, under all its locks, if it is still the one
-// that was settled. One that another up has moved away, or begun anew, is left.
-func (u *upRun) archive(ctx context.Context, id string, began map[string]time.Time) error {
-	unlockTasks, err := u.lockRun(ctx, u.dir)
+// that was settled: else errMeanwhile, as where another up has moved it away or
+// begun it anew. The server's lock is held, which a start waits for under its
+// task's: so no lock is waited for that is held through one.
+func (u *upRun) archive(ctx context.Context, s settled) error {
+	unlockTasks, err := u.tryLockRun()
 	if err != nil {
-		return gonePast(err)
+		return meanwhile(u.dir, err)
 	}
 	defer unlockTasks()
 	unlock, err := u.dir.Lock(ctx)
 	if err != nil {
-		return gonePast(err)
+		return meanwhile(u.dir, err)
 	}
 	defer unlock()
 	run, err := u.dir.Read()
 	if trouble(err) != nil {
 		return err
 	}
-	if run.ID != id || u.startedBy(run) || !u.asSettled(began) {
-		return nil
+	if run.ID != s.id || u.startedBy(run) || !u.asSettled(s.began) {
+		return meanwhile(u.dir, ErrNoRecord)
 	}
 	_, err = u.dir.Archive()
 	return err
 }
 
-// gonePast is nil where the run's folder has been moved away.
-func gonePast(err error) error {
+// tryLockRun takes the locks of all tasks of the run. ErrNoRecord where somebody
+// holds one: it is not as it was settled.
+func (u *upRun) tryLockRun() (Unlock, error) {
+	var locks []Unlock
+	release := func() {
+		for _, unlock := range locks {
+			unlock()
+		}
+	}
+	names, err := u.dir.Tasks()
+	for _, name := range names {
+		unlock, ok, lockErr := u.dir.Task(name).TryLock()
+		if err = lockErr; err == nil && !ok {
+			err = ErrNoRecord
+		}
+		if err != nil {
+			break
+		}
+		locks = append(locks, unlock)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// meanwhile is errMeanwhile where the run is not as it was.
+func meanwhile(r *RunDir, err error) error {
 	if errors.Is(err, ErrNoRecord) {
-		return nil
+		return fmt.Errorf("run %q: %w", r.Name, errMeanwhile)
 	}
 	return err
 }

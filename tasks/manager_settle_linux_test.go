@@ -84,7 +84,7 @@ func TestSettleLeavesTheNextRun(t *testing.T) {
 		"a task was started":  {"second", seen},
 		"a task came up anew": {"second", nil},
 	} {
-		if err := u.archive(t.Context(), c.id, c.began); err != nil {
+		if err := u.archive(t.Context(), settled{c.id, c.began}); !errors.Is(err, errMeanwhile) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := r.Read(); err != nil {
@@ -95,13 +95,22 @@ func TestSettleLeavesTheNextRun(t *testing.T) {
 	if err := u.record(t.Context(), true); !errors.Is(err, errMeanwhile) {
 		t.Errorf("an up goes on with a run that is another now: %v", err)
 	}
-	if err := u.archive(t.Context(), "second", map[string]time.Time{d.Name: *mustTask(t, d).StartedAt}); err != nil {
+	right := settled{"second", map[string]time.Time{d.Name: *mustTask(t, d).StartedAt}}
+	unlock, err := d.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.archive(t.Context(), right); !errors.Is(err, errMeanwhile) {
+		t.Errorf("somebody is at work on a task, and the server's lock is held: %v", err)
+	}
+	unlock()
+	if err := u.archive(t.Context(), right); err != nil {
 		t.Error(err)
 	}
 	if _, err := r.Read(); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("what was settled is still there: %v", err)
 	}
-	if err := u.archive(t.Context(), "second", nil); err != nil {
+	if err := u.archive(t.Context(), right); !errors.Is(err, errMeanwhile) {
 		t.Errorf("another has archived it: %v", err)
 	}
 }

@@ -42,6 +42,7 @@ type upRun struct {
 	o      UpOptions
 	wanted []recipes.Task
 	tasks  []*upTask // in start order
+	before *settled  // an earlier run of the name
 	notes  []string  // of preflight: what stops nothing
 	grants map[string]GPUGrant
 	tmux   *tmux.Server
@@ -149,6 +150,11 @@ func (u *upRun) prepareLocked(ctx context.Context) error {
 		return err
 	}
 	go u.callerLimits() // beside what else is to be done
+	if u.before != nil {
+		if err := u.archive(ctx, *u.before); err != nil {
+			return err
+		}
+	}
 	return u.open(ctx)
 }
 
@@ -164,9 +170,14 @@ func (u *upRun) plan() error {
 	if err != nil {
 		return err
 	}
+	if d != runEnded {
+		u.before = nil // others have archived it, or brought it up
+	}
 	switch {
+	case d == runEnded && !u.o.DryRun && u.before == nil:
+		return fmt.Errorf("run %q: %w", u.dir.Name, errMeanwhile) // it has ended since it was looked for
 	case d == runEnded && !u.o.DryRun:
-		return fmt.Errorf("run %q: %w", u.dir.Name, errMeanwhile) // it was settled, and is there again
+		u.run = Run{} // the records that are there make room for it
 	case d == runEnded:
 		err = errors.Join(torn(u.dir.Name, have), u.unsound())
 	}
