@@ -5,6 +5,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +26,13 @@ const patience = 60 * time.Second
 // bin is the folder with the hob under test.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "6") // servers that load and stops are waited for, and need no processor
+	}
+	os.Exit(runTests(m))
+}
 
 func runTests(m *testing.M) int {
 	var err error

@@ -9,10 +9,10 @@ import (
 // What an engine expects may depend on how it is started.
 func TestExpects(t *testing.T) {
 	for args, want := range map[string]string{
-		"engine: vllm, model: m": "cuda 11.8, files 65535",
-		"engine: vllm, model: m, args: [--tensor-parallel-size, '2']":   "cuda 11.8, files 65535, shm 1GiB",
-		"engine: vllm, model: m, args: [--tensor-parallel-size=4]":      "cuda 11.8, files 65535, shm 1GiB",
-		"engine: vllm, model: m, args: [--tensor-parallel-size, '1']":   "cuda 11.8, files 65535",
+		"engine: vllm, model: m": "cuda 12.0, files 65535",
+		"engine: vllm, model: m, args: [--tensor-parallel-size, '2']":   "cuda 12.0, files 65535, shm 1GiB",
+		"engine: vllm, model: m, args: [--tensor-parallel-size=4]":      "cuda 12.0, files 65535, shm 1GiB",
+		"engine: vllm, model: m, args: [--tensor-parallel-size, '1']":   "cuda 12.0, files 65535",
 		"engine: vllm, model: m, gpus: none":                            "files 65535",
 		"engine: llama-server, model: m.gguf":                           "",
 		"engine: llama-server, model: m.gguf, args: [--mlock, --jinja]": "memlock unlimited",

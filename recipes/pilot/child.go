@@ -59,21 +59,25 @@ func runWorker(title string) error {
 	if err != nil {
 		return err
 	}
-	o := c.setup.Options
-	ballast = make([]byte, o.Memory)
-	for i := 0; i < len(ballast); i += os.Getpagesize() {
-		ballast[i] = 1 // memory that is never touched is not held
-	}
+	c.fill()
 	part, err := c.part()
 	if err != nil {
 		_ = c.parent.send(message{Op: opFailed, Text: err.Error()}) // who passes it on; our exit code says it too
 		return &exitError{code: 1}
 	}
 	_ = c.parent.send(message{Op: opLoaded}) // the next read tells if it is gone, also to one that outlives it
-	if asked := c.answer(part); !asked && o.Outlive {
+	if o := c.setup.Options; !c.answer(part) && o.Outlive {
 		hold(o.OrphanLimit)
 	}
 	return nil
+}
+
+// fill takes the memory that a worker was told to hold.
+func (c *child) fill() {
+	ballast = make([]byte, c.setup.Options.Memory)
+	for i := 0; i < len(ballast); i += os.Getpagesize() {
+		ballast[i] = 1 // memory that is never touched is not held
+	}
 }
 
 // part is what of the model this worker holds.
@@ -115,6 +119,9 @@ func runCore(title string) error {
 	if err != nil {
 		return err
 	}
+	if c.setup.Options.Worker == "" { // it works itself
+		c.fill()
+	}
 	inbox := c.inbox()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -126,8 +133,10 @@ func runCore(title string) error {
 		cancel()
 		if l := <-loading; m.Op == opQuit {
 			l.engine.quit()
+		} else {
+			c.orphaned()
 		}
-		return nil // else the workers see end of file without having been asked
+		return nil // the workers see end of file without having been asked
 	}
 }
 
@@ -147,12 +156,22 @@ func (c *child) serve(e *engine, failed error, inbox <-chan message) error {
 	case quit := <-asked:
 		if quit {
 			e.quit()
+		} else {
+			c.orphaned()
 		}
 		return nil
 	case <-e.broken:
 		logf("%s: a worker %v", c.title, errGone)
 		e.quit()
 		return &exitError{code: 1}
+	}
+}
+
+// orphaned is what a core does whose server is gone: one that works itself holds
+// what a worker would.
+func (c *child) orphaned() {
+	if o := c.setup.Options; o.Outlive && o.Worker == "" {
+		hold(o.OrphanLimit)
 	}
 }
 

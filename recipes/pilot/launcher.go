@@ -10,8 +10,9 @@ import (
 )
 
 // runLauncher starts the server as a child, with the same arguments, and passes
-// on the request to end. It returns the server's exit code.
-func runLauncher(args []string) (int, error) {
+// on the request to end, unless it is mute: then that ends it alone. It returns
+// the server's exit code.
+func runLauncher(args []string, mute bool) (int, error) {
 	cmd, err := again(append([]string{"serve", "--launched"}, args...)...)
 	if err != nil {
 		return 0, err
@@ -21,7 +22,9 @@ func runLauncher(args []string) (int, error) {
 		return 0, fmt.Errorf("start the server: %w", err)
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	if !mute {
+		signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the server: %w", err)
 	}

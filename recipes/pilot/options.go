@@ -2,6 +2,7 @@ package pilot
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,12 +17,14 @@ type options struct {
 	Context int    // tokens
 	Text    string // file that the model is trained on; "": the text that hob carries
 
-	Launcher bool // the command only starts the server
-	Core     string
-	Worker   string // title of a worker, with %d for its rank
-	Workers  int
-	Extra    []string // titles of processes that only belong to the tree
-	Retitle  bool
+	Launcher     bool // the command only starts the server
+	MuteLauncher bool
+	Core         string
+	Worker       string // title of a worker, with %d for its rank
+	Lone         string
+	Workers      int
+	Extra        []string // titles of processes that only belong to the tree
+	Retitle      bool
 
 	LoadTime    time.Duration
 	EarlyHealth bool
@@ -73,8 +76,10 @@ func (o *options) add(f *pflag.FlagSet) {
 // addTree defines the flags that say which processes there are.
 func (o *options) addTree(f *pflag.FlagSet) {
 	f.BoolVar(&o.Launcher, "launcher", false, "the command only starts the server, as its child")
+	f.BoolVar(&o.MuteLauncher, "mute-launcher", false, "the launcher passes nothing on, as a shell does that waits for its command: a signal ends it alone")
 	f.StringVar(&o.Core, "core", "", "title of the engine core; \"\": the server is its own core")
 	f.StringVar(&o.Worker, "worker", "", "title of a worker, %d for its rank; \"\": the core does its own work")
+	f.StringVar(&o.Lone, "lone", "", "title of the worker when there is one only; none: then the core does its own work")
 	f.IntVar(&o.Workers, "workers", 1, "number of workers, each of which holds its part of the model")
 	f.StringArrayVar(&o.Extra, "extra", nil, "title of a process that only belongs to the tree")
 	f.BoolVar(&o.Retitle, "retitle", false, "children overwrite their command line with their title, and their environment too unless SPT_NOENV is set")
@@ -119,17 +124,24 @@ func (o *options) addStop(f *pflag.FlagSet) {
 // plainPath is a path that a route can be, or the root alone.
 var plainPath = lazy(`^(/[A-Za-z0-9._-]+)+$|^/\{\$\}$`)
 
+// noWorker is what Lone says of an engine whose core works itself.
+const noWorker = "none"
+
 // settle applies the shape to the flags that were not given and checks the rest.
 func (o *options) settle(f *pflag.FlagSet, engineArgs []string) error {
 	shape, ok := shapes[o.Shape]
 	if !ok {
 		return fmt.Errorf("--shape %s: there is no such shape; there are %s", o.Shape, listOfShapes())
 	}
+	named := f.Changed("worker")
 	if err := shape.apply(f); err != nil {
 		return fmt.Errorf("--shape %s: %w", o.Shape, err)
 	}
 	if n := parallelism(engineArgs); n > 0 && !f.Changed("workers") {
 		o.Workers = n
+	}
+	if o.Lone != "" && o.Workers == 1 && !named {
+		o.Worker = strings.TrimPrefix(o.Lone, noWorker)
 	}
 	o.key = keyOf(o.KeyEnv, o.KeyFlags, engineArgs)
 	if o.Workers < 1 || o.Workers > 64 {

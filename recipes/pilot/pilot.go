@@ -82,7 +82,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			if o.Launcher && !o.launched {
-				return ended(runLauncher(given))
+				return ended(runLauncher(given, o.MuteLauncher))
 			}
 			return ended(serve(o), nil)
 		},

@@ -67,12 +67,25 @@ func TestEveryShapeAnswersAndEndsWhenAsked(t *testing.T) {
 			if want := strings.ReplaceAll(first(shapes[name]["worker"]), "%d", "1"); want != "" && !has(below, want) {
 				t.Errorf("%q is not in the tree: %v", want, below)
 			}
-			if code := r.term(); code != 0 {
+			if _, mute := shapes[name]["mute-launcher"]; mute {
+				r.termBelow(below[0])
+			} else if code := r.term(); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
 		})
 	}
+}
+
+// termBelow ends a server whose launcher passes nothing on: TERM ends the launcher
+// alone, and the server answers until it has its own.
+func (r *running) termBelow(server process) {
+	r.t.Helper()
+	if code := r.term(); code != -1 {
+		r.t.Errorf("exit code %d of a launcher that TERM ends", code)
+	}
+	r.untilAnswers()
+	signalStray(r.t, server, syscall.SIGTERM)
 }
 
 func first(values []string) string { return strings.Join(values, "") }
@@ -109,6 +122,31 @@ func TestGivenFlagsWinOverTheShape(t *testing.T) {
 	}
 	if o.Worker != "w" || o.LateListen || !o.Retitle || o.Workers != 4 {
 		t.Errorf("%+v", o)
+	}
+}
+
+// On one GPU there are other processes than on several.
+func TestALoneWorker(t *testing.T) {
+	for _, c := range []struct{ shape, args, worker string }{
+		{"vllm", "--shape vllm", ""},
+		{"vllm", "--shape vllm --workers 2", "VLLM::Worker_TP%d"},
+		{"vllm", "--shape vllm --worker w", "w"},
+		{"sglang", "--shape sglang", "sglang::scheduler"},
+		{"sglang", "--shape sglang --workers 2", "sglang::scheduler_TP%d"},
+		{"ollama", "--shape ollama", "ollama runner"},
+	} {
+		var o options
+		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		o.add(f)
+		if err := f.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.settle(f, nil); err != nil {
+			t.Fatal(err)
+		}
+		if o.Worker != c.worker {
+			t.Errorf("%s: worker %q, want %q", c.args, o.Worker, c.worker)
+		}
 	}
 }
 
@@ -231,9 +269,10 @@ func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
 		args         []string
 		stays        bool
 	}{
-		{"vllm", "VLLM::Worker_TP0", []string{"--shape", "vllm"}, true},
+		{"vllm", "VLLM::Worker_TP0", []string{"--shape", "vllm", "--workers", "2"}, true},
+		{"vllm on one GPU", "VLLM::EngineCore", []string{"--shape", "vllm"}, true},
 		{"ollama", "ollama runner", []string{"--shape", "ollama"}, true},
-		{"while loading", "VLLM::Worker_TP0", []string{"--shape", "vllm", "--load-time", "1h"}, true},
+		{"while loading", "VLLM::EngineCore", []string{"--shape", "vllm", "--load-time", "1h"}, true},
 		{"not asked to", "a worker", []string{"--worker", "a worker", "--retitle"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,8 +281,9 @@ func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
 				r.untilAnswers()
 			}
 			var worker process
+			var below []process
 			r.until("the worker", func() bool {
-				below := tree(t, r.cmd.Process.Pid)
+				below = tree(t, r.cmd.Process.Pid)
 				i := slices.IndexFunc(below, func(p process) bool { return p.title == c.worker })
 				if i >= 0 {
 					worker = below[i]
@@ -263,14 +303,31 @@ func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
 			}
 			if c.stays {
 				endStray(t, worker)
+				endRest(t, below, worker)
 			}
 		})
 	}
 }
 
-// endStray ends a process that this test's pilot left: pinned, and looked at once
-// more under the pin.
+// endRest ends what else of a tree outlives its server.
+func endRest(t *testing.T, below []process, but process) {
+	t.Helper()
+	for _, p := range below {
+		if now, ok := look(p.pid); ok && p.pid != but.pid && strings.HasPrefix(p.title, "VLLM::Worker") && now.title == p.title {
+			endStray(t, p)
+		}
+	}
+}
+
+// endStray ends a process that this test's pilot left.
 func endStray(t *testing.T, p process) {
+	t.Helper()
+	signalStray(t, p, syscall.SIGKILL)
+}
+
+// signalStray signals a process of this test's pilot: pinned, and looked at once
+// more under the pin.
+func signalStray(t *testing.T, p process, sig syscall.Signal) {
 	t.Helper()
 	host, err := identity.Local()
 	if err != nil {
@@ -284,13 +341,13 @@ func endStray(t *testing.T, p process) {
 	if now, ok := look(p.pid); !ok || now.title != p.title {
 		t.Fatalf("%s has ended; pid %d is %q now", p.title, p.pid, now.title)
 	}
-	if err := stray.Signal(syscall.SIGKILL); err != nil {
+	if err := stray.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestSecondTermLeaksWorkers(t *testing.T) {
-	r := startPilot(t, "--shape", "vllm", "--shutdown-time", "1h")
+	r := startPilot(t, "--shape", "vllm", "--workers", "2", "--shutdown-time", "1h")
 	r.untilAnswers()
 	below := tree(t, r.cmd.Process.Pid)
 	worker := below[len(below)-1]
@@ -304,6 +361,7 @@ func TestSecondTermLeaksWorkers(t *testing.T) {
 		t.Error("the worker was not leaked")
 	}
 	endStray(t, worker)
+	endRest(t, below, worker)
 }
 
 func TestDrain(t *testing.T) {

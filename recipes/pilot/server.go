@@ -168,11 +168,11 @@ func (s *server) heedSignals() {
 }
 
 // heedLauncher ends the server when its launcher says so, and takes a launcher
-// that is gone as a reason too, unless the shape outlives it.
+// that is gone as a reason too; where the shape outlives it, as late as an orphan's.
 func (s *server) heedLauncher() {
 	var m message
 	if err := json.NewDecoder(os.Stdin).Decode(&m); err != nil && s.Outlive {
-		return
+		hold(s.OrphanLimit)
 	}
 	s.ends <- end{why: "asked by the launcher", code: s.TermCode, asked: true}
 }

@@ -20,16 +20,16 @@ var shapes = map[string]shape{
 	"pilot": {"core": {"pilot: core"}, "worker": {"pilot: worker %d"}},
 
 	// The API process keeps its name, the rest is retitled. It listens when all
-	// is loaded. Workers outlive a server that is killed hard (vllm#55510), and a
-	// second TERM leaks them (vllm#50529).
+	// is loaded. On one GPU the core works itself. Core and workers outlive a server
+	// that is killed hard (vllm#55510), and a second TERM leaks them (vllm#50529).
 	"vllm": {
-		"core": {"VLLM::EngineCore"}, "worker": {"VLLM::Worker_TP%d"}, "retitle": {"true"}, "late-listen": {"true"},
+		"core": {"VLLM::EngineCore"}, "worker": {"VLLM::Worker_TP%d"}, "lone": {noWorker}, "retitle": {"true"}, "late-listen": {"true"},
 		"outlive": {"true"}, "ignore-hup": {"true"},
 		"leak-on-second-term": {"true"},
 	},
 	// Schedulers are children of the server and outlive it (sglang#31645).
 	"sglang": {
-		"worker": {"sglang::scheduler_TP%d"}, "extra": {"sglang::detokenizer"}, "retitle": {"true"},
+		"worker": {"sglang::scheduler_TP%d"}, "lone": {"sglang::scheduler"}, "extra": {"sglang::detokenizer"}, "retitle": {"true"},
 		"outlive": {"true"}, "ignore-hup": {"true"},
 	},
 	// The API answers at once, whether a model is loaded or not. The runner
@@ -47,8 +47,9 @@ var shapes = map[string]shape{
 	},
 	"tei":      {"late-listen": {"true"}, "route": {"/info"}},
 	"infinity": {"late-listen": {"true"}, "route": {"/models"}},
-	// start.sh over Python: the listener is a child of the command.
-	"tabbyapi": {"launcher": {"true"}, "late-listen": {"true"}, "route": {"/v1/model"}},
+	// start.sh over Python: the listener is a child of the command, and lives on
+	// when a signal has ended the shell.
+	"tabbyapi": {"launcher": {"true"}, "mute-launcher": {"true"}, "outlive": {"true"}, "late-listen": {"true"}, "route": {"/v1/model"}},
 	"lmdeploy": {"late-listen": {"true"}},
 	// Says that it serves before it knows whether the model loads.
 	"mlx-lm": {"early-health": {"true"}},
@@ -56,7 +57,8 @@ var shapes = map[string]shape{
 	"koboldcpp": {
 		"launcher": {"true"}, "late-listen": {"true"}, "route": {"/api/v1/model"},
 	},
-	"whisper-server": {},
+	// Loads its model before it binds its port.
+	"whisper-server": {"late-listen": {"true"}},
 	"comfyui":        {"early-health": {"true"}, "route": {"/system_stats"}},
 }
 

@@ -1,0 +1,133 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestGallery runs every recipe of the gallery as a person would who has no GPU:
+// taken over, checked, rehearsed, seen to answer, stopped, and nothing left.
+func TestGallery(t *testing.T) {
+	k := newKitchen(t)
+	var list []struct{ Name, File string }
+	if out := k.hob("recipes", "--json"); json.Unmarshal([]byte(out), &list) != nil || len(list) < 20 {
+		t.Fatalf("the gallery is too small: %s", out)
+	}
+	for _, recipe := range list {
+		if recipe.File != "" {
+			t.Errorf("%s is not of the gallery: %s", recipe.Name, recipe.File)
+		}
+		t.Run(recipe.Name, func(t *testing.T) {
+			t.Parallel()
+			runGallery(t, recipe.Name)
+		})
+	}
+}
+
+func runGallery(t *testing.T, name string) {
+	k := newKitchen(t)
+	k.env = append(k.env, "HOME="+k.root+"/home", "XDG_CONFIG_HOME="+k.root+"/home/.config")
+	file := filepath.Join(k.root, "hob.yaml")
+	k.hob("recipes", "init", name, file)
+	tasks := k.checked(file)
+	k.hob(append([]string{"up", "--rehearse", file}, k.freePorts(file)...)...)
+	k.seeTasks(example{})
+	var seen []string
+	for _, task := range k.ps() {
+		seen = append(seen, task.Task)
+	}
+	if slices.Sort(seen); !slices.Equal(seen, tasks) {
+		t.Errorf("up has started %q, the recipe has %q", seen, tasks)
+	}
+	k.hob("down")
+	k.seeReports()
+}
+
+// checked are the tasks of a recipe that hob finds nothing wrong with, sorted.
+func (k *kitchen) checked(file string) (names []string) {
+	k.t.Helper()
+	var r struct {
+		Tasks []struct{ Name string }
+	}
+	if out := k.hob("check", "--json", file); json.Unmarshal([]byte(out), &r) != nil || len(r.Tasks) == 0 {
+		k.t.Fatalf("hob check --json: %s", out)
+	}
+	for _, task := range r.Tasks {
+		names = append(names, task.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// portVars are the variables of a recipe that hold ports.
+var portVars = regexp.MustCompile(`\b(\w*port): [0-9]+`)
+
+// freePorts sets a recipe's ports to others, since tests run side by side, and
+// beside servers of other people.
+func (k *kitchen) freePorts(file string) (flags []string) {
+	k.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	vars, _, _ := strings.Cut(string(text), "servers:")
+	for _, m := range portVars.FindAllStringSubmatch(vars, -1) {
+		flags = append(flags, "--set", m[1]+"="+strconv.Itoa(portRow(k.t)))
+	}
+	return flags
+}
+
+// given are the ports that a test has been given already.
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// portRow is the first of some free ports in a row, for replicas count up. No
+// other test of this program gets them.
+func portRow(t *testing.T) int {
+	t.Helper()
+	const row = 4
+	given.Lock()
+	defer given.Unlock()
+	if given.ports == nil {
+		given.ports = map[int]bool{}
+	}
+	for range 100 {
+		first, err := strconv.Atoi(freePort(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rowIsFree(first, row) {
+			continue
+		}
+		for i := range row {
+			given.ports[first+i] = true
+		}
+		return first
+	}
+	t.Fatal("no free ports in a row")
+	return 0
+}
+
+func rowIsFree(first, row int) bool {
+	for port := first; port < first+row; port++ {
+		if given.ports[port] {
+			return false
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
