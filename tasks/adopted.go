@@ -128,29 +128,3 @@ func (m *Manager) attachGuest(ctx context.Context, s Selection, a Adoption) (*tm
 	}
 	return srv, panes[i], nil
 }
-
-// endOfTask is closed when the process has ended whose end changes what a task is:
-// its keeper, and where that is gone or was none, its command. Nothing is to be
-// waited for in a task of which nothing lives; then it is nil.
-func (m *Manager) endOfTask(ctx context.Context, s Seen) <-chan struct{} {
-	var ref *identity.Ref
-	switch {
-	case s.KeeperV.Verdict == identity.Owned:
-		ref = &s.Keeper.Keeper
-	case s.Command.Verdict == identity.Owned && s.adopted() != nil:
-		ref = &s.adopted().Command
-	case s.Command.Verdict == identity.Owned && s.Keeper != nil:
-		ref = s.Keeper.Command
-	}
-	if ref == nil {
-		return nil
-	}
-	done := make(chan struct{})
-	h, _ := m.Host.Verify(*ref)
-	if h == nil {
-		close(done)
-		return done
-	}
-	go m.waitEnd(ctx, h, done)
-	return done
-}

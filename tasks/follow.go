@@ -31,13 +31,13 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 		if done {
 			return d, u.explain(t, err)
 		}
-		if end == nil && seen.Keeper != nil {
-			end = u.endOf(ctx, seen.Keeper.Keeper.PID)
+		if end == nil {
+			end = u.silentTurn(ctx, t.dir, seen)
 		}
 		select {
 		case <-wake:
 		case <-end:
-			end = make(chan struct{}) // it ends once
+			end = nil
 		case <-ctx.Done():
 			return d, context.Cause(ctx)
 		}

@@ -112,13 +112,13 @@ func (l *logReader) follow(ctx context.Context, wake <-chan struct{}) error {
 		if over {
 			return l.flush()
 		}
-		if end == nil && seen.Keeper != nil {
-			end = l.m.endOf(ctx, seen.Keeper.Keeper.PID)
+		if end == nil {
+			end = l.m.silentTurn(ctx, l.dir, seen)
 		}
 		select {
 		case <-wake:
 		case <-end:
-			end = make(chan struct{}) // it ends once
+			end = nil
 		case <-ctx.Done():
 			return errors.Join(l.more(), l.flush(), context.Cause(ctx))
 		}

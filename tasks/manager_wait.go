@@ -111,7 +111,7 @@ func (m *Manager) untilEndOf(ctx context.Context, w *watcher, n Name, expected b
 			return Ending{Name: n, State: Unverified}, unverified("", "%s: its record was removed meanwhile", n)
 		}
 		if end == nil {
-			end = m.endOfTask(ctx, seen)
+			end = m.silentTurn(ctx, t, seen)
 		}
 		select {
 		case <-wake:
