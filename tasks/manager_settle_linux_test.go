@@ -3,14 +3,12 @@ package tasks
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"hob/identity"
-	"hob/identity/flock"
 	"hob/recipes"
 	"hob/tmux/tmuxtest"
 )
@@ -30,14 +28,7 @@ func TestSettleWithoutTheServersLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := make(chan string, 8)
-	flockFile = func(f *os.File, wait bool) error {
-		if wait {
-			waits <- filepath.Base(f.Name())
-		}
-		return flock.Lock(f, wait)
-	}
-	t.Cleanup(func() { flockFile = flock.Lock })
+	waits := lockWaits(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {

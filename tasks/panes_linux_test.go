@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"hob/identity"
-	"hob/identity/flock"
 	"hob/recipes"
 	"hob/tmux"
 	"hob/tmux/tmuxtest"
@@ -106,14 +105,7 @@ func TestTwoUpsMakeOneSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := make(chan string, 8)
-	flockFile = func(f *os.File, wait bool) error {
-		if wait {
-			waits <- filepath.Base(f.Name())
-		}
-		return flock.Lock(f, wait)
-	}
-	t.Cleanup(func() { flockFile = flock.Lock })
+	waits := lockWaits(t)
 	var wg sync.WaitGroup
 	for _, task := range []string{"a", "b"} {
 		p := g.maker()
@@ -197,14 +189,7 @@ func TestStopOfWhatIsArchivedMeanwhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waits := make(chan struct{})
-			flockFile = func(f *os.File, wait bool) error {
-				if wait {
-					close(waits)
-				}
-				return flock.Lock(f, wait)
-			}
-			t.Cleanup(func() { flockFile = flock.Lock })
+			waits := lockWaits(t)
 			done := make(chan []Outcome)
 			go func() {
 				sel := []Selection{{Run: r, Tasks: []string{d.Name}, Whole: true}}

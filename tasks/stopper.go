@@ -144,9 +144,6 @@ func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
 		return nil, nil, err
 	}
 	s.server = run.Tmux.Server
-	if s.server == nil {
-		return s.findPane(ctx, run)
-	}
 	// The run may have been brought up in another server since: ids begin anew there.
 	var p tmux.Pane
 	switch k := s.seen.Keeper; {
@@ -156,7 +153,8 @@ func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
 	case k != nil && k.Pane != "":
 		p.ID, p.PID = k.Pane, k.Keeper.PID
 		s.server = cmp.Or(k.Tmux, s.server)
-	default:
+	}
+	if s.server == nil || p.ID == "" {
 		return s.findPane(ctx, run)
 	}
 	p.ServerPID = s.server.PID
@@ -170,10 +168,7 @@ func (s *stopper) findPane(ctx context.Context, run Run) (*tmux.Pane, *identity.
 	if err != nil {
 		return nil, nil, err
 	}
-	panes, err := srv.Panes(ctx)
-	if errors.Is(err, tmux.ErrNoServer) {
-		return nil, nil, nil
-	}
+	panes, err := s.livePanes(ctx, srv)
 	others, _ := s.recordedPanes(Selection{Run: s.run, Tasks: run.Tasks}, nil)
 	for _, p := range panes {
 		if p.SessionName == run.Name && !slices.Contains(others, p.ID) && s.madeBy(p) {

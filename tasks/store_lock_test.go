@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,20 @@ import (
 func init() {
 	roles["hold"] = holdRole
 	roles["count"] = countRole
+}
+
+// lockWaits gives out the names of the locks that are waited for, as soon as they are.
+func lockWaits(t *testing.T) <-chan string {
+	t.Helper()
+	waits := make(chan string, 8)
+	flockFile = func(f *os.File, wait bool) error {
+		if wait {
+			waits <- filepath.Base(f.Name())
+		}
+		return flock.Lock(f, wait)
+	}
+	t.Cleanup(func() { flockFile = flock.Lock })
+	return waits
 }
 
 // command is the test binary in a role.

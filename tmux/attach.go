@@ -15,7 +15,8 @@ import (
 func (s *Server) AttachArgs(pane Pane, insideTMUX string) (argv []string, unset []string) {
 	// -u: a terminal of today is UTF-8, and a container's shell often has no
 	// locale, in which tmux would draw "_" for all but ASCII.
-	argv = []string{s.Bin, "-u", "-S", s.Socket, "-f", "/dev/null"}
+	// -N: attach-session would start a server where the socket has just been deleted.
+	argv = []string{s.Bin, "-N", "-u", "-S", s.Socket, "-f", "/dev/null"}
 	target := pane.Session + ":" + pane.Window + "." + pane.ID
 	if s.inside(pane, insideTMUX) {
 		return append(argv, "switch-client", "-t", target), nil
