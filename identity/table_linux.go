@@ -42,18 +42,26 @@ type scan struct {
 }
 
 func (s *scan) run(ctx context.Context) error {
+	s.self = os.Getpid()
+	buf := make([]byte, 32<<10)
+	if s.want&WantStamp != 0 {
+		// Whoever asks for stamps wants to see those that do not live long: what is
+		// listed is looked at before it can have ended.
+		buf = buf[:oneName]
+	}
+	return eachPID(ctx, buf, func(dir, pid int) {
+		s.dir = dir
+		s.row(pid)
+	})
+}
+
+// eachPID calls f with the numbers that /proc lists, and with its descriptor.
+func eachPID(ctx context.Context, buf []byte, f func(dir, pid int)) error {
 	dir, err := openRetry(unix.AT_FDCWD, "/proc", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer closeFD(dir)
-	s.dir, s.self = dir, os.Getpid()
-	buf := make([]byte, 32<<10)
-	if s.want&WantStamp != 0 {
-		// A name or two at a time, for whoever asks for stamps wants to see those that do
-		// not live long: what is listed is looked at before it can have ended.
-		buf = buf[:64]
-	}
 	for ctx.Err() == nil {
 		n, err := unix.Getdents(dir, buf)
 		if errors.Is(err, unix.EINTR) {
@@ -62,7 +70,7 @@ func (s *scan) run(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := eachDirent(buf[:n], s.row); err != nil {
+		if err := eachDirent(buf[:n], func(pid int) { f(dir, pid) }); err != nil {
 			return err
 		}
 	}
@@ -101,7 +109,13 @@ func (s *scan) add(line *statLine) {
 	if s.want == 0 {
 		return
 	}
-	addFields(p, procPath(p.PID)+"/", s.want)
+	want := s.want
+	if want&WantStamp != 0 { // first: it may be about to end
+		if stamp, ok := askStamp(p.PID); ok {
+			p.Stamp, want = stamp, want&^WantStamp
+		}
+	}
+	addFields(p, procPath(p.PID)+"/", want)
 	if s.want&WantPidfs != 0 {
 		s.kernel.addPidfs(p)
 	}

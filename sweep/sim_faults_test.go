@@ -262,3 +262,9 @@ func (h plain) Snapshot(ctx context.Context, want identity.Field) (*identity.Tab
 	}
 	return t, err
 }
+
+func (h plain) Bearers(ctx context.Context, stamp uint64) (identity.Bearers, error) {
+	b, err := h.Host.Bearers(ctx, stamp)
+	b.PIDs = nil
+	return b, err
+}

@@ -89,20 +89,65 @@ const stampLooks = 10
 
 // scanUntilSure looks at all processes: once, or, where they are to be known by the
 // stamp, until somebody is found that bears it, or nobody has been for as many
-// looks in a row as a round of a stop has to be quiet.
+// looks in a row as a round of a stop has to be quiet. The first of these reads
+// everything; those that confirm it ask for the stamp alone.
 func (s *stopper) scanUntilSure(ctx context.Context, w wanted) scan {
-	out := s.scanHost(ctx, w)
-	quiet := 0
-	for looks := 1; w.stamp != 0 && out.inspection != inspectedNone && out.stamps.borne == 0 && looks < stampLooks; looks++ {
-		if quiet++; out.stamps != (stamps{}) {
-			quiet = 0
+	for looks := 1; ; looks++ {
+		out := s.scanHost(ctx, w)
+		if w.stamp == 0 || out.inspection == inspectedNone || out.stamps.borne > 0 {
+			return out
 		}
-		if quiet == quietRounds {
-			break
+		if out.stamps == (stamps{}) {
+			if out.stamps = s.stirring(ctx, w.stamp); out.stamps == (stamps{}) {
+				return out
+			}
 		}
-		out = s.scanHost(ctx, w)
+		if looks == stampLooks {
+			return out
+		}
 	}
-	return out
+}
+
+// stirring is what there is to say against a look that has found nobody with the
+// stamp. Who is met is not named here, for the next whole look does that.
+func (s *stopper) stirring(ctx context.Context, stamp uint64) (st stamps) {
+	for range quietRounds - 1 {
+		b, err := s.tr.h.Bearers(ctx, stamp)
+		if err != nil {
+			st.unread++
+		}
+		for _, pid := range b.PIDs {
+			st.gone += count01(pid > 1 && s.stirs(pid))
+		}
+		for _, pid := range b.Unread {
+			st.unread += count01(pid > 1 && s.shut(pid))
+		}
+		if st != (stamps{}) {
+			return st
+		}
+	}
+	return st
+}
+
+// stirs reports whether one that bears the stamp is, or was until now, more than a
+// member or a corpse that is known.
+func (s *stopper) stirs(pid int) bool {
+	pin, err := s.tr.h.Open(pid)
+	if err != nil {
+		return true
+	}
+	defer pin.Close()
+	return !s.ours(pin.Ref()) && (!pin.Verify().Zombie || !s.tr.knownCorpse(pin.Ref()))
+}
+
+// shut reports whether one that did not show its stamp lives, as far as one can tell.
+func (s *stopper) shut(pid int) bool {
+	pin, err := s.tr.h.Open(pid)
+	if err != nil {
+		return !errors.Is(err, identity.ErrGone)
+	}
+	defer pin.Close()
+	return pin.Verify().Verdict != identity.Gone
 }
 
 // weigh takes a row of the process table into account that is no look-alike's. What

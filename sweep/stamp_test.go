@@ -100,17 +100,27 @@ func TestTheEndOfAKeeper(t *testing.T) {
 }
 
 // TestWhoComesAndGoesWithAStamp: a chain of processes of which none lives long
-// enough to be looked at is not nothing.
+// enough to be looked at is not nothing, in whichever look it shows.
 func TestWhoComesAndGoesWithAStamp(t *testing.T) {
-	for looks, want := range map[int]Verdict{2: Clean, 1000: Unverified} {
+	for _, c := range []struct {
+		name         string
+		whole, light int // looks that meet it
+		want         Verdict
+	}{
+		{"nobody", 0, 0, Clean},
+		{"in two whole looks", 2, 0, Clean},
+		{"in all whole looks", 1000, 0, Unverified},
+		{"in two that confirm", 0, 2, Clean},
+		{"in all that confirm", 0, 1000, Unverified},
+	} {
 		s := newStage(t, Server, sim.Options{})
 		s.observe()
 		s.w.Kill(s.keeper, syscall.SIGKILL)
 		s.w.Pass(time.Second)
-		h := &passing{Host: s.w.Host(), left: looks}
+		h := &passing{Host: s.w.Host(), whole: c.whole, light: c.light}
 		r, err := Stop(context.Background(), h, s.target, s.disk, s, Options{Reason: "down"})
-		if err != nil || r.Verdict != want {
-			t.Errorf("%d links: %s, %v, %q", looks, r.Verdict, err, r.Host.Notes)
+		if err != nil || r.Verdict != c.want {
+			t.Errorf("%s: %s, %v, %q", c.name, r.Verdict, err, r.Host.Notes)
 		}
 	}
 }
@@ -118,14 +128,102 @@ func TestWhoComesAndGoesWithAStamp(t *testing.T) {
 // passing shows a process that bears the stamp and has ended, so many times.
 type passing struct {
 	identity.Host
-	left int
+	whole, light int
 }
 
 func (h *passing) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
 	t, err := h.Host.Snapshot(ctx, want)
-	if err == nil && want&identity.WantStamp != 0 && h.left > 0 {
-		h.left--
+	if err == nil && want&identity.WantStamp != 0 && h.whole > 0 {
+		h.whole--
 		t.Passing = append(t.Passing, identity.Process{PID: 63, Start: "linux:5", Stamp: stageStamp})
 	}
 	return t, err
+}
+
+func (h *passing) Bearers(ctx context.Context, stamp uint64) (identity.Bearers, error) {
+	b, err := h.Host.Bearers(ctx, stamp)
+	if err == nil && h.light > 0 {
+		h.light--
+		b.PIDs = append(b.PIDs, 63)
+	}
+	return b, err
+}
+
+// TestWhatConfirmsALook: behind the one that reads everything somebody may have
+// moved. Who is met then is named, and what cannot be told is said.
+func TestWhatConfirmsALook(t *testing.T) {
+	bearer := sim.Proc{Comm: "d", Args: []string{"d", "x"}, Env: []string{"A=1"}, Setsid: true, Stamp: stageStamp}
+	for _, c := range []struct {
+		name    string
+		meet    func(*stage, *identity.Bearers) error // what the n-th such look meets
+		from    int
+		verdict Verdict
+		whole   int // looks that read everything
+		named   []string
+	}{
+		{"nothing", nil, 0, Clean, 1, nil},
+		{"one that bears the stamp, at the second", func(s *stage, b *identity.Bearers) error {
+			b.PIDs = append(b.PIDs, s.w.Init().Fork(bearer).PID())
+			return nil
+		}, 2, Unverified, 2, []string{"stamp"}},
+		{"a corpse that nobody reaps", func(s *stage, b *identity.Bearers) error {
+			if len(b.PIDs) == 0 {
+				p := s.w.Spawn(s.w.Init(), sim.Proc{Stranger: true, NeverReap: true}).Fork(bearer)
+				p.Exit()
+				b.PIDs = append(b.PIDs, p.PID())
+			}
+			return nil
+		}, 1, Clean, 2, nil},
+		{"one that lives and cannot be asked", func(s *stage, b *identity.Bearers) error {
+			b.Unread = append(b.Unread, s.w.Init().Fork(sim.Proc{Stranger: true}).PID())
+			return nil
+		}, 1, Unverified, stampLooks, nil},
+		{"one that has ended and cannot be asked", func(_ *stage, b *identity.Bearers) error {
+			b.Unread = append(b.Unread, 63)
+			return nil
+		}, 1, Clean, 1, nil},
+		{"nothing, for it cannot look", func(*stage, *identity.Bearers) error { return identity.ErrUnverifiable }, 1, Unverified, stampLooks, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Server, sim.Options{})
+			s.observe()
+			s.w.Kill(s.keeper, syscall.SIGKILL)
+			s.w.Pass(time.Second)
+			h := &meeting{Host: s.w.Host(), s: s, meet: c.meet, from: c.from}
+			r, err := Stop(context.Background(), h, s.target, s.disk, s, Options{Reason: "down"})
+			if err != nil || r.Verdict != c.verdict || h.whole != c.whole {
+				t.Errorf("%s, %v, after %d whole looks, %q", r.Verdict, err, h.whole, r.Host.Notes)
+			}
+			var named []string
+			for _, l := range r.Lookalikes {
+				named = append(named, l.Why...)
+			}
+			if !slices.Equal(named, c.named) {
+				t.Errorf("named by %q, want %q", named, c.named)
+			}
+		})
+	}
+}
+
+// meeting counts the whole looks, and lets something happen in the lighter ones.
+type meeting struct {
+	identity.Host
+	s     *stage
+	meet  func(*stage, *identity.Bearers) error
+	from  int
+	light int
+	whole int
+}
+
+func (h *meeting) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	h.whole += count01(want&identity.WantStamp != 0)
+	return h.Host.Snapshot(ctx, want)
+}
+
+func (h *meeting) Bearers(ctx context.Context, stamp uint64) (identity.Bearers, error) {
+	b, err := h.Host.Bearers(ctx, stamp)
+	if h.light++; err == nil && h.meet != nil && h.light >= h.from {
+		err = h.meet(h.s, &b)
+	}
+	return b, err
 }

@@ -59,6 +59,38 @@ func (h host) Snapshot(ctx context.Context, want identity.Field) (*identity.Tabl
 	return t, nil
 }
 
+// Bearers goes through the numbers as Snapshot does.
+func (h host) Bearers(ctx context.Context, stamp uint64) (identity.Bearers, error) {
+	w := h.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.point("Bearers")
+	var out identity.Bearers
+	if err := ctx.Err(); err != nil {
+		return out, err
+	}
+	if w.o.OS != "linux" {
+		return out, fmt.Errorf("look for stamps: %w", identity.ErrUnsupported)
+	}
+	if err := w.look("look for stamps"); err != nil {
+		return out, err
+	}
+	for n := 1; n <= w.top(); n++ {
+		p := w.byPID[n]
+		if p == nil || w.unseen(p) {
+			continue
+		}
+		switch {
+		case p.hidden || p != w.caller && w.chance(w.o.Chaos.RowFails):
+			out.Unread = append(out.Unread, n)
+		case p.stamp == stamp:
+			out.PIDs = append(out.PIDs, n)
+		}
+		w.stir(w.o.Chaos.Density / 4)
+	}
+	return out, nil
+}
+
 // look reports why nothing can be seen now, if so.
 func (w *World) look(what string) error {
 	if w.sightless() {
