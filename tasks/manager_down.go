@@ -385,6 +385,9 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 	}
 	defer unlock()
 	panes, err := m.livePanes(ctx, srv)
+	if len(panes) > 0 {
+		panes = m.closeDeadPanes(ctx, srv, panes)
+	}
 	if err != nil || len(panes) > 0 {
 		return panes, err
 	}

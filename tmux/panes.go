@@ -73,6 +73,23 @@ func (s *Server) Text(ctx context.Context, id string) (string, error) {
 	return s.run(ctx, "/", "capture-pane", "-p", "-J", "-S", "-", "-t", id)
 }
 
+// StartCommand is the command line that a pane was made with, as tmux words it; ""
+// when there is no such pane, or tmux does not know.
+func (s *Server) StartCommand(ctx context.Context, id string) (string, error) {
+	if err := checkID("pane", paneID, id); err != nil {
+		return "", err
+	}
+	out, err := s.run(ctx, "/", "display-message", "-p", "-t", id, "#{pane_id} #{pane_start_command}")
+	if err != nil {
+		return "", err
+	}
+	command, _ := strings.CutPrefix(out, id+" ") // a target that is gone answers with blank fields
+	if command == out {
+		return "", nil
+	}
+	return strings.TrimSuffix(command, "\n"), nil
+}
+
 // parsePanes reads the rows of Panes. One row that cannot be read makes the
 // whole list unreadable: a list that lacks a pane would say that it is gone.
 func parsePanes(out string) ([]Pane, error) {

@@ -116,3 +116,38 @@ func TestManyUpsOneServer(t *testing.T) {
 		}
 	}
 }
+
+// TestPaneOfACutStart: hob and the keeper that it has started are killed before
+// either could write anything down. The dead pane is of no record, and is closed
+// all the same, whatever its window is called: the server would live for it alone.
+func TestPaneOfACutStart(t *testing.T) {
+	for name, next := range map[string][][]string{
+		"down":       {{"down", "--all"}},
+		"up, down":   {{"up"}, {"down", "m"}},
+		"rm":         {{"down", "m/a", "m/b"}, {"rm", "m"}},
+		"other runs": {{"up", "--name", "n"}, {"down", "m"}, {"down", "n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bin, err := cuttable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := open(t)
+			k.bin = bin
+			k.recipe(serverRecipe + "layout:\n  - {window: both, panes: [a, b]}\n")
+			k.check(os.WriteFile(k.path("home.cut"), []byte("cut=keeper cgroup"), 0o600))
+			if r := k.hobWith([]string{"HOB_CUT=cut=tmux spawned"}, "up"); r.code != 128+int(syscall.SIGKILL) {
+				t.Fatalf("the up was not cut: %v", r)
+			}
+			k.until("the keeper to be killed", func() bool { return len(k.marked()) == len(k.serversAlive()) })
+			k.check(os.Remove(k.path("home.cut")))
+			for _, words := range next {
+				k.must(words...)
+			}
+			if now := k.serversAlive(); len(now) > 0 {
+				t.Errorf("in the end the servers are %v", now)
+			}
+		})
+	}
+}
