@@ -17,6 +17,8 @@ type Why struct {
 	Findings []recipes.Finding `json:"findings"` // what its log means
 	Lines    []string          `json:"lines"`    // the last of its log
 	Log      string            `json:"log"`
+
+	Err error `json:"-"` // a record that cannot be trusted
 }
 
 // Name of the task.
@@ -65,7 +67,7 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 	seen := m.look(t)
 	d := Derive(seen)
 	w := Why{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note,
-		Findings: []recipes.Finding{}, Lines: []string{}, Log: t.LogPath()}
+		Findings: []recipes.Finding{}, Lines: []string{}, Log: t.LogPath(), Err: seen.Trouble}
 	if seen.Task != nil {
 		w.Engine = seen.Task.Engine
 	}

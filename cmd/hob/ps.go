@@ -40,7 +40,9 @@ known is empty. Memory is what the keepers have read last: -v says when.`,
 				old, oldErr := m.Archive()
 				list, err = append(list, old...), join(err, oldErr)
 			}
-			err = join(err, unverifiedRows(list))
+			for _, s := range list {
+				err = join(err, unverifiedTask(tasks.Name{Run: s.Run, Task: s.Task}, s.State, s.Note, s.Err))
+			}
 			if len(args) == 0 {
 				err = join(err, m.Strays(cmd.Context(), keepersOf(list)).Err())
 			}
@@ -60,17 +62,13 @@ known is empty. Memory is what the keepers have read last: -v says when.`,
 	return cmd
 }
 
-// unverifiedRows are the tasks of which nobody can tell what they are doing. Those
-// whose record cannot be trusted have said so already.
-func unverifiedRows(list []tasks.Status) error {
-	var errs []error
-	for _, s := range list {
-		if s.State == tasks.Unverified && s.Err == nil {
-			name := tasks.Name{Run: s.Run, Task: s.Task}.String()
-			errs = append(errs, &tasks.Problem{Kind: tasks.ErrUnverified, Msg: name + " is unverified: " + s.Note, Tip: "hob sweep " + name + " looks once more"})
-		}
+// unverifiedTask says that nobody can tell what a task is doing; nil where that is
+// known, or where its record, which cannot be trusted, has said so already.
+func unverifiedTask(n tasks.Name, s tasks.State, note string, record error) error {
+	if s != tasks.Unverified || record != nil {
+		return nil
 	}
-	return join(errs...)
+	return &tasks.Problem{Kind: tasks.ErrUnverified, Msg: n.String() + " is unverified: " + note, Tip: "hob sweep " + n.String() + " looks once more"}
 }
 
 // keepersOf are the keepers that live.

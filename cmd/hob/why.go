@@ -17,6 +17,8 @@ func (a *app) whyCommand() *cobra.Command {
 their logs mean by what is known of their engines, and what to do. Without an
 argument: every task that is not as it should be.
 
+It exits with 4 where a task is unverified: why that is so could not be told.
+
 With --json an array of {run, task, engine, state, note, findings, lines, log}.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
@@ -30,6 +32,9 @@ With --json an array of {run, task, engine, state, note, findings, lines, log}.`
 				return err
 			}
 			list, err := m.Why(sel, tasks.WhyOptions{EngineDir: a.engineDir(), Troubled: len(args) == 0})
+			for _, w := range list {
+				err = join(err, unverifiedTask(w.Name(), w.State, w.Note, w.Err))
+			}
 			if a.json {
 				return join(a.writeJSON(list), err)
 			}
