@@ -104,7 +104,7 @@ func (m *Manager) stopOwn(r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}, Did: "left as it is"}
 	k, err := t.ReadKeeper()
 	if err != nil {
-		out.Err = err
+		out.Err = m.untrusted(r.Name, t, err)
 		return out
 	}
 	h, f := m.Host.Verify(k.Keeper)

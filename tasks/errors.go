@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"hob/identity"
 )
 
 // Errors of the manager, to be matched with errors.Is.
@@ -85,15 +83,9 @@ func (m *Manager) untrusted(run string, t *TaskDir, err error) error {
 	if !errors.As(err, &rec) {
 		return err
 	}
-	tip := "put the file right from a copy, or give the run up by hob rm --forget " + run
-	pid := 0
-	if k, keeperErr := t.ReadKeeper(); keeperErr == nil && m.finding(&k.Keeper).Verdict == identity.Owned {
-		pid = k.Keeper.PID
-	}
-	switch {
-	case rec.Kind == Newer:
-		tip = "a newer hob wrote it: use that one"
-	case pid > 0:
+	tip := rec.Hint()
+	pid, _ := m.livingKeeper(t) // one that could not be looked for is not named
+	if pid > 0 && rec.Kind != Newer {
 		tip = fmt.Sprintf("put the file right from a copy; or kill -TERM %d, its keeper, which then stops the task, and hob rm --forget %s", pid, run)
 	}
 	return &Problem{Kind: ErrUnverified, Err: err, Tip: tip}

@@ -178,7 +178,7 @@ func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
 func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	tasks, err := m.taskNames(r)
 	if err != nil && !forget {
-		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " removes it all the same"}
+		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + filepath.Base(r.Path) + " removes it all the same"}
 	}
 	run, err := r.Read()
 	if err := ofANewerHob(Name{Run: r.Name}, Seen{Trouble: err}); err != nil {
@@ -190,7 +190,7 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	for _, name := range tasks {
 		n, t := Name{r.Name, name}, r.Task(name)
 		if err := unreadable(t); err != nil && !forget {
-			return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + r.Name + " gives the record up"}
+			return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + filepath.Base(r.Path) + " gives the record up"}
 		}
 		seen := m.lookHeld(t)
 		if err := cmp.Or(ofANewerHob(n, seen), mayForget(n, Derive(seen), forget, isAdopted(t))); err != nil {
@@ -227,25 +227,35 @@ func ofANewerHob(n Name, s Seen) error {
 }
 
 // noKeeper refuses a task whose keeper lives, whatever task.json says or does not.
-// Where keeper.json cannot be read the keeper is looked for by what it was told.
 func (m *Manager) noKeeper(n Name, t *TaskDir) error {
-	pid := 0
-	switch k, err := t.ReadKeeper(); {
-	case err == nil && m.finding(&k.Keeper).Verdict == identity.Owned:
-		pid = k.Keeper.PID
-	case trouble(err) != nil:
-		table, err := m.Host.Snapshot(bg, identity.WantArgs)
-		if err != nil {
-			return &Problem{Kind: ErrUnverified, Err: fmt.Errorf("%s: look for its keeper: %w", n, err), Tip: "hob doctor"}
-		}
-		if i := slices.IndexFunc(table.Procs, func(p identity.Process) bool { return keeps(p.Args, t) }); i >= 0 {
-			pid = table.Procs[i].PID
-		}
+	pid, err := m.livingKeeper(t)
+	if err != nil {
+		return &Problem{Kind: ErrUnverified, Err: fmt.Errorf("%s: look for its keeper: %w", n, err), Tip: "hob doctor"}
 	}
 	if pid == 0 {
 		return nil
 	}
 	return &Problem{Msg: fmt.Sprintf("%s: its keeper, pid %d, lives", n, pid), Tip: "TERM to the keeper stops the task"}
+}
+
+// livingKeeper is the pid of the task's keeper, 0 when none lives. Where keeper.json
+// cannot be read the keeper is looked for by what it was told.
+func (m *Manager) livingKeeper(t *TaskDir) (int, error) {
+	k, err := t.ReadKeeper()
+	switch {
+	case err == nil && m.finding(&k.Keeper).Verdict == identity.Owned:
+		return k.Keeper.PID, nil
+	case trouble(err) == nil:
+		return 0, nil
+	}
+	table, err := m.Host.Snapshot(bg, identity.WantArgs)
+	if err != nil {
+		return 0, err
+	}
+	if i := slices.IndexFunc(table.Procs, func(p identity.Process) bool { return keeps(p.Args, t) }); i >= 0 {
+		return table.Procs[i].PID, nil
+	}
+	return 0, nil
 }
 
 // Keepers are the pids of all keepers that live.

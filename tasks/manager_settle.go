@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hob/identity"
@@ -112,8 +113,25 @@ func (u *upRun) archive(ctx context.Context, s settled) error {
 	if run.ID != s.id || u.startedBy(run) || !u.asSettled(s.began) {
 		return meanwhile(u.dir, ErrNoRecord)
 	}
-	_, err = u.dir.Archive()
+	to, err := u.dir.Archive()
+	if err == nil {
+		u.warn(u.tornIn(to))
+	}
 	return err
+}
+
+// tornIn names what cannot be trusted in an archived run: nothing needs it any more,
+// and it is kept.
+func (u *upRun) tornIn(folder string) []string {
+	r := &RunDir{Name: u.dir.Name, Path: folder, store: u.dir.store}
+	names, _ := r.Tasks()
+	var notes []string
+	for _, name := range names {
+		if err := unreadable(r.Task(name)); err != nil {
+			notes = append(notes, "kept as it is: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	return notes
 }
 
 // tryLockRun takes the locks of all tasks of the run. ErrNoRecord where somebody

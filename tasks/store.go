@@ -27,6 +27,30 @@ type RecordError struct {
 func (e *RecordError) Error() string { return fmt.Sprintf("%s is %s: %v", e.Path, e.Kind, e.Err) }
 func (e *RecordError) Unwrap() error { return e.Err }
 
+// Hint is what a person can do about it.
+func (e *RecordError) Hint() string {
+	if e.Kind == Newer {
+		return "a newer hob wrote it: use that one"
+	}
+	tip := "put the file right from a copy"
+	if e.Kind == Unreadable {
+		tip = "put the file right, so that it can be read"
+	}
+	dir := filepath.Dir(e.Path)
+	if tasks := filepath.Dir(dir); filepath.Base(tasks) == "tasks" {
+		dir = filepath.Dir(tasks)
+	}
+	switch kind, name := filepath.Base(filepath.Dir(dir)), filepath.Base(dir); {
+	case kind == "runs" && ValidName(name):
+		return tip + ", or give the run up by hob rm --forget " + name
+	case kind == "archive" && ArchivedRun(name) != "":
+		return tip + ", or give the archived run up by hob rm --forget " + name
+	case filepath.Base(e.Path) == "server.json":
+		return tip + ", or move it away: a tmux server is found by its socket, too"
+	}
+	return tip
+}
+
 // Store is the state folder.
 type Store struct{ Home string }
 

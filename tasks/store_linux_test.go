@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 		c.Members = append(c.Members, c.Members[0])
 	}
 	code := 0
-	if err := errors.Join(d.WriteCapture(c, true), d.WriteExit(Exit{Code: &code}), d.WriteReport(sweep.Report{Run: "chat", Task: "llm"})); err != nil {
+	if err := errors.Join(d.WriteCapture(c, true), d.WriteExit(Exit{Nonce: "n", Code: &code}), d.WriteReport(sweep.Report{Run: "chat", Task: "llm"})); err != nil {
 		t.Errorf("with the reserve: %v", err)
 	}
 	assertNoTemps(t, home)

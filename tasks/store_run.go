@@ -83,6 +83,9 @@ func (r *RunDir) Write(v Run) error {
 }
 
 func (r *RunDir) owns(v *Run) error {
+	if v.Name == "" {
+		return errors.New("it does not say which run it is of")
+	}
 	if v.Name != r.Name {
 		return fmt.Errorf("it is of run %q", v.Name)
 	}

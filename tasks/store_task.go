@@ -99,23 +99,29 @@ func (t *TaskDir) WriteSpec(v Spec) error {
 }
 
 // ReadKeeper reads keeper.json.
-func (t *TaskDir) ReadKeeper() (Keeper, error) { return read[Keeper](t, "keeper.json", nil) }
+func (t *TaskDir) ReadKeeper() (Keeper, error) {
+	return read(t, "keeper.json", func(v *Keeper) error { return ofAStart(v.Nonce) })
+}
 
 // WriteKeeper writes keeper.json. Only the task's keeper does.
 func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, durable) }
 
 func (t *TaskDir) writeKeeper(v Keeper, how lasting) error {
 	v.Schema = Schema
-	return write(t, "keeper.json", v, nil, how)
+	return write(t, "keeper.json", v, func(v *Keeper) error { return ofAStart(v.Nonce) }, how)
 }
 
 // ReadExit reads exit.json.
-func (t *TaskDir) ReadExit() (Exit, error) { return read[Exit](t, "exit.json", nil) }
+func (t *TaskDir) ReadExit() (Exit, error) {
+	return read(t, "exit.json", func(v *Exit) error { return ofAStart(v.Nonce) })
+}
 
 // WriteExit writes exit.json. Only the task's keeper does.
 func (t *TaskDir) WriteExit(v Exit) error {
 	v.Schema = Schema
-	return t.reserved(func() error { return write(t, "exit.json", v, nil, whole) })
+	return t.reserved(func() error {
+		return write(t, "exit.json", v, func(v *Exit) error { return ofAStart(v.Nonce) }, whole)
+	})
 }
 
 // ReadReport reads report.json, the last sweep.
@@ -132,12 +138,14 @@ func (t *TaskDir) WriteReport(v sweep.Report) error {
 }
 
 // ReadStop reads stop.json.
-func (t *TaskDir) ReadStop() (StopRequest, error) { return read[StopRequest](t, "stop.json", nil) }
+func (t *TaskDir) ReadStop() (StopRequest, error) {
+	return read(t, "stop.json", func(v *StopRequest) error { return ofAStart(v.Nonce) })
+}
 
 // WriteStop writes stop.json, for the keeper to find when TERM reaches it.
 func (t *TaskDir) WriteStop(v StopRequest) error {
 	v.Schema = Schema
-	return write(t, "stop.json", v, nil, durable)
+	return write(t, "stop.json", v, func(v *StopRequest) error { return ofAStart(v.Nonce) }, durable)
 }
 
 // LogPath is where the task's log is.
@@ -162,8 +170,24 @@ func write[T any](t *TaskDir, name string, v T, belongs func(*T) error, how last
 
 // owns says what is wrong with a record that names another run or task.
 func (t *TaskDir) owns(run, task string) error {
-	if run != t.Run || task != t.Name {
+	switch {
+	case run == "" && task == "":
+		return errors.New("it does not say which run and task it is of")
+	case run == "":
+		return errors.New("it does not say which run it is of")
+	case task == "":
+		return errors.New("it does not say which task it is of")
+	case run != t.Run || task != t.Name:
 		return fmt.Errorf("it is of task %s/%s", run, task)
+	}
+	return nil
+}
+
+// ofAStart says what is wrong with a record that belongs to a start of the task and
+// does not say to which: read as one of another start it would count as not there.
+func ofAStart(nonce string) error {
+	if nonce == "" {
+		return errors.New("it does not say which start of the task it is of (nonce)")
 	}
 	return nil
 }

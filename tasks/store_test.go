@@ -310,7 +310,7 @@ func TestUnreadableRecord(t *testing.T) {
 	}
 	_, folder := d.ReadTask()
 	_, link := d.ReadExit()
-	for _, err := range []error{folder, link, d.WriteTask(testTask()), d.WriteExit(Exit{})} {
+	for _, err := range []error{folder, link, d.WriteTask(testTask()), d.WriteExit(Exit{Nonce: "n"})} {
 		var bad *RecordError
 		if !errors.As(err, &bad) || bad.Kind != Unreadable {
 			t.Errorf("got %v, want unreadable", err)

@@ -180,6 +180,7 @@ func TestBrokenRecords(t *testing.T) {
 		"foreign": func(path string, _ []byte) error {
 			return os.WriteFile(path, []byte(`{"of": "another program"}`), 0o600)
 		},
+		"bare":     func(path string, _ []byte) error { return os.WriteFile(path, []byte(`{"schema": 1}`), 0o600) },
 		"a folder": func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
 		"a link":   func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Symlink("/dev/null", path)) },
 	}
@@ -225,6 +226,9 @@ func (b *brokenHome) verbs(t *testing.T, path, file string, cut bool) {
 		}
 		if need && (code != exitUnverified || !strings.Contains(out+errs, path)) {
 			t.Errorf("%s: exit code %d, and it says:\n%s%s", v.args, code, out, errs)
+		}
+		if need && !strings.Contains(errs, "hint: ") {
+			t.Errorf("%s: nothing that a person can do:\n%s", v.args, errs)
 		}
 		if v.rest && !strings.Contains(out, "good") {
 			t.Errorf("%s: nothing of the rest:\n%s%s", v.args, out, errs)

@@ -170,10 +170,24 @@ func (a *app) complain(err error) {
 	}
 }
 
+// hint is the first advice in an error's chain that says something.
 func hint(err error) string {
 	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
+	if !errors.As(err, &h) {
+		return ""
+	}
+	if tip := h.Hint(); tip != "" {
+		return tip
+	}
+	switch e := h.(type) {
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if tip := hint(inner); tip != "" {
+				return tip
+			}
+		}
+	case interface{ Unwrap() error }:
+		return hint(e.Unwrap())
 	}
 	return ""
 }
