@@ -40,6 +40,7 @@
 //	server.json                           the tmux server that was last used
 //	reap.lock                             held by the one reaper at work; a verb that finds it held goes on without
 //	archive/<run>-<time>/                 ended runs whose name was used again
+//	left/<cgroup>.json                    a cgroup that somebody was still in when its task was over; the reaper removes both
 //
 // Who takes more than one lock takes them in this order, so that two never wait
 // for each other: reap.lock, the op.lock of each task by name, server.lock,
@@ -240,6 +241,15 @@
 //	cgroup        the cgroup that the command is started in; null where none can be made, and once it is removed
 //	cgroup_note   why there is none
 //	updated_at    when the record was written
+//
+// # left/<cgroup>.json
+//
+//	schema      version of the record
+//	run         name of the run
+//	task        name of the task
+//	by          ref of who found somebody in it
+//	cgroup      the cgroup
+//	updated_at  when the record was written
 //
 // # .gpu.json
 //

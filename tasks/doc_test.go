@@ -13,19 +13,20 @@ import (
 
 // records are the types behind the files of the state folder, by their heading in doc.go.
 var records = map[string]reflect.Type{
-	"cgroup":       reflect.TypeFor[identity.CgroupRef](),
-	"ref":          reflect.TypeFor[identity.Ref](),
-	"run.json":     reflect.TypeFor[Run](),
-	"server.json":  reflect.TypeFor[Server](),
-	"events.jsonl": reflect.TypeFor[Event](),
-	"task.json":    reflect.TypeFor[Task](),
-	"spec.json":    reflect.TypeFor[Spec](),
-	"keeper.json":  reflect.TypeFor[Keeper](),
-	".gpu.json":    reflect.TypeFor[gpuRecord](),
-	"exit.json":    reflect.TypeFor[Exit](),
-	"stop.json":    reflect.TypeFor[StopRequest](),
-	"capture.json": reflect.TypeFor[sweep.Capture](),
-	"report.json":  reflect.TypeFor[sweep.Report](),
+	"cgroup":             reflect.TypeFor[identity.CgroupRef](),
+	"ref":                reflect.TypeFor[identity.Ref](),
+	"run.json":           reflect.TypeFor[Run](),
+	"server.json":        reflect.TypeFor[Server](),
+	"events.jsonl":       reflect.TypeFor[Event](),
+	"task.json":          reflect.TypeFor[Task](),
+	"spec.json":          reflect.TypeFor[Spec](),
+	"keeper.json":        reflect.TypeFor[Keeper](),
+	"left/<cgroup>.json": reflect.TypeFor[LeftCgroup](),
+	".gpu.json":          reflect.TypeFor[gpuRecord](),
+	"exit.json":          reflect.TypeFor[Exit](),
+	"stop.json":          reflect.TypeFor[StopRequest](),
+	"capture.json":       reflect.TypeFor[sweep.Capture](),
+	"report.json":        reflect.TypeFor[sweep.Report](),
 }
 
 // TestEveryFieldIsDocumented fails when a record has a field that doc.go does

@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"hob/identity"
 	"hob/identity/child"
@@ -88,8 +89,8 @@ func (k *keeper) dropCgroup(why error) {
 	k.rec.Cgroup, k.rec.CgroupNote = nil, fmt.Sprintf("nothing could be started in it: %v", why)
 }
 
-// leaveCgroup removes the cgroup. It stays where somebody is in it who is left
-// alone, until the task is stopped again or its records go.
+// leaveCgroup removes the cgroup. It stays where somebody is in it who is left alone:
+// that is written down, for a later reaper.
 func (k *keeper) leaveCgroup() {
 	g := k.ownCgroup()
 	if g == nil {
@@ -98,6 +99,7 @@ func (k *keeper) leaveCgroup() {
 	k.cgroup.Store(nil) // and not closed: something may just be started in it
 	if err := g.Remove(); err != nil {
 		k.complain("cgroup", err)
+		k.complain("cgroup", k.run.store.WriteLeft(LeftCgroup{Run: k.spec.Run, Task: k.spec.Task, By: k.self, Cgroup: g.Ref(), UpdatedAt: k.h.Now()}))
 		return
 	}
 	k.rec.Cgroup = nil
@@ -114,19 +116,32 @@ func (k *keeper) cgroupRef() *identity.CgroupRef {
 }
 
 // discardCgroup removes the cgroup of a task that has ended, if nobody is in it. Its
-// keeper has done that, unless it was killed. What cannot be removed (somebody's own
-// work is in it) is tried again at the next stop, sweep or rm.
-func (m *Manager) discardCgroup(t *TaskDir) {
+// keeper has done that, unless it was killed. One that cannot be removed (somebody's
+// own work is in it) is left to a later reaper, whatever becomes of the task's records.
+func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 	k, err := t.ReadKeeper()
 	if v := m.finding(&k.Keeper).Verdict; err == nil && (v == identity.Owned || v == identity.Unverifiable) {
 		return
 	}
 	all := m.Host.Cgroups()
+	var refs []identity.CgroupRef
 	if k.Cgroup != nil {
-		_ = all.Discard(*k.Cgroup)
+		refs = append(refs, *k.Cgroup)
 	}
-	if c, err := t.ReadCapture(); err == nil && c.Cgroup != nil {
-		_ = all.Discard(*c.Cgroup)
+	if c, err := t.ReadCapture(); err == nil && c.Cgroup != nil && !slices.Contains(refs, *c.Cgroup) {
+		refs = append(refs, *c.Cgroup)
+	}
+	for _, ref := range refs {
+		if all.Discard(ref) == nil {
+			continue
+		}
+		self, err := m.self()
+		if err == nil {
+			err = m.Store.WriteLeft(LeftCgroup{Run: r.Name, Task: t.Name, By: *self, Cgroup: ref, UpdatedAt: m.now()})
+		}
+		if err != nil {
+			m.event(r, t.Name, err.Error())
+		}
 	}
 	// One that was cut off right after it had made its cgroup has not written it down.
 	if spec, err := t.ReadSpec(); err == nil && k.Cgroup == nil {
@@ -134,4 +149,13 @@ func (m *Manager) discardCgroup(t *TaskDir) {
 			_ = all.Discard(at)
 		}
 	}
+}
+
+// reapCgroups removes those that were left, if nobody is in them any more. The error
+// names what cannot be read of that.
+func (m *Manager) reapCgroups() error {
+	all := m.Host.Cgroups()
+	return m.Store.ReadLeft(func(l LeftCgroup) bool {
+		return m.finding(&l.By).Verdict != identity.Unverifiable && all.Discard(l.Cgroup) == nil
+	})
 }

@@ -160,7 +160,7 @@ func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopO
 		case stopNothing:
 		}
 		if !o.DryRun {
-			m.discardCgroup(t)
+			m.discardCgroup(r, t)
 		}
 	}
 	return out

@@ -26,6 +26,12 @@ func (m *Manager) Reap(ctx context.Context, wait bool, o StopOptions) ([]Outcome
 	for _, s := range all {
 		outs = append(outs, m.reapRun(ctx, s, o)...)
 	}
+	if o.DryRun {
+		return outs, nil
+	}
+	if err := m.reapCgroups(); err != nil {
+		outs = append(outs, Outcome{State: Unverified, Did: "left as it is", Err: err})
+	}
 	return outs, nil
 }
 

@@ -144,7 +144,7 @@ func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
 		}
 		s := stopper{Manager: m, run: r, dir: t, seen: seen}
 		errs = append(errs, s.ClosePane(ctx))
-		m.discardCgroup(t)
+		m.discardCgroup(r, t)
 	}
 	return errors.Join(errs...)
 }

@@ -100,7 +100,7 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 		return
 	}
 	out.State, out.Err = s.swept(rep)
-	m.discardCgroup(t)
+	m.discardCgroup(r, t)
 }
 
 // swept writes what a sweep came to.

@@ -142,6 +142,10 @@ func TestCloseThePaneOfAnEarlierServer(t *testing.T) {
 	if err := s.ClosePane(t.Context()); err != nil {
 		t.Errorf("a pane that is gone: %v", err)
 	}
+	s.server = pane.Server // and if the server was changed since it was verified
+	if err := s.kill(t.Context(), g.srv, a); err != nil {
+		t.Errorf("a pane whose server has just gone: %v", err)
+	}
 	if len(g.sessions()) != 1 {
 		t.Error("another task's pane was closed")
 	}

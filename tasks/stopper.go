@@ -125,6 +125,9 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 	if errors.Is(err, tmux.ErrLost) && s.dies(ctx, *s.server) {
 		return nil
 	}
+	if errors.Is(err, tmux.ErrOther) && s.replaced(ctx, srv) {
+		return nil
+	}
 	switch {
 	case err == nil, errors.Is(err, tmux.ErrNoTarget), errors.Is(err, tmux.ErrNoServer):
 		return nil
@@ -134,6 +137,13 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 		return &Problem{Kind: ErrRefused, Err: err, Tip: "somebody started another program in it; hob attach " + s.run.Name + " shows it"}
 	}
 	return err
+}
+
+// replaced reports whether another tmux server listens on the socket since ours, which
+// was just verified, has ended: its panes are gone with it.
+func (s *stopper) replaced(ctx context.Context, srv *tmux.Server) bool {
+	pid, err := srv.PID(ctx)
+	return err == nil && pid != s.server.PID && s.dies(ctx, *s.server)
 }
 
 // pane is the pane as recorded, nil when there is none. A start that was cut

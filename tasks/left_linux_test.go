@@ -1,0 +1,223 @@
+package tasks
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"hob/identity"
+	"hob/sweep"
+	"hob/tmux/tmuxtest"
+)
+
+// leftRig is a task that is over, whose cgroup somebody is still in.
+type leftRig struct {
+	t     *testing.T
+	m     *Manager
+	run   *RunDir
+	dir   *TaskDir
+	ref   identity.CgroupRef
+	guest identity.Ref
+}
+
+func newLeftRig(t *testing.T) leftRig {
+	t.Helper()
+	mustCgroup(t)
+	r, d := newTask(t)
+	h := localHost(t)
+	g := leftRig{t: t, m: &Manager{Store: r.store, Host: h}, run: r, dir: d, guest: another(t, h, "guest")}
+	id, err := randomHex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := h.Cgroups().Place(cgroupName(Spec{RunID: id, Task: d.Name, Nonce: "n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := h.Cgroups().Make(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.ref = made.Ref()
+	_ = made.Close()
+	t.Cleanup(func() { g.leaves(); _ = os.Remove(g.ref.Path) })
+	if err := os.WriteFile(g.ref.Path+"/cgroup.procs", []byte(strconv.Itoa(g.guest.PID)), 0); err != nil {
+		t.Fatal(err)
+	}
+	keeper := another(t, h, "hob", "keeper", d.SpecPath())
+	g.end(keeper)
+	task := testTask()
+	task.State, task.Nonce = Stopped, "n"
+	err = errors.Join(r.Write(Run{Name: r.Name, ID: id, Tasks: []string{d.Name}, Tmux: TmuxServer{Socket: tmuxtest.Socket(t)}}), d.WriteTask(task),
+		d.WriteKeeper(Keeper{Nonce: "n", Keeper: keeper, Left: true, Cgroup: &g.ref}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g leftRig) end(ref identity.Ref) {
+	g.t.Helper()
+	pin, _ := g.m.Host.Verify(ref)
+	if pin == nil {
+		return
+	}
+	defer pin.Close()
+	if err := errors.Join(pin.Signal(syscall.SIGKILL), g.m.Host.Wait(bg, []identity.Handle{pin}, g.m.Host.Now().Add(patience))); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// leaves ends who is in the cgroup.
+func (g leftRig) leaves() { g.end(g.guest) }
+
+func (g leftRig) reap() []Outcome {
+	g.t.Helper()
+	outs, err := g.m.Reap(bg, true, StopOptions{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return outs
+}
+
+// there reports whether the cgroup is there, and how many are written down.
+func (g leftRig) there() (cgroup bool, records int) {
+	g.t.Helper()
+	files, err := filepath.Glob(filepath.Join(g.m.Store.left(), "*.json"))
+	_, statErr := os.Stat(g.ref.Path)
+	if err != nil || statErr != nil && !errors.Is(statErr, os.ErrNotExist) {
+		g.t.Fatal(err, statErr)
+	}
+	return statErr == nil, len(files)
+}
+
+func (g leftRig) expect(when string, cgroup bool, records int) {
+	g.t.Helper()
+	if c, n := g.there(); c != cgroup || n != records {
+		g.t.Errorf("%s the cgroup is there: %t, with %d records", when, c, n)
+	}
+}
+
+// TestLeftCgroup: what somebody is still in when its task is over stays, and goes once
+// that one has ended, whatever has become of the task's records by then.
+func TestLeftCgroup(t *testing.T) {
+	for name, becomes := range map[string]func(*testing.T, leftRig) error{
+		"still there": func(*testing.T, leftRig) error { return nil },
+		"started again": func(t *testing.T, g leftRig) error {
+			return g.dir.forget("keeper.json", "capture.json")
+		},
+		"archived": func(t *testing.T, g leftRig) error {
+			_, err := g.run.Archive()
+			return err
+		},
+		"removed": func(t *testing.T, g leftRig) error {
+			outs, err := g.m.Remove(t.Context(), []string{g.run.Name}, RemoveOptions{})
+			return errors.Join(err, firstError(outs))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newLeftRig(t)
+			if out := g.m.stopTask(t.Context(), g.run, g.dir, StopOptions{Reason: "down"}); out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			if err := becomes(t, g); err != nil {
+				t.Fatal(err)
+			}
+			g.reap()
+			g.expect("while somebody is in it", true, 1)
+			g.leaves()
+			g.m.Reap(t.Context(), true, StopOptions{DryRun: true})
+			g.expect("after a dry run", true, 1)
+			g.reap()
+			g.expect("after that", false, 0)
+		})
+	}
+}
+
+// TestLeftCgroupIsKnownByItsInode: one of the same name that somebody else has made
+// since is not removed, though it is empty; and what another host has written down is
+// that host's to remove.
+func TestLeftCgroupIsKnownByItsInode(t *testing.T) {
+	g := newLeftRig(t)
+	g.m.discardCgroup(g.run, g.dir)
+	g.expect("while somebody is in it", true, 1)
+	g.leaves()
+	if err := errors.Join(os.Remove(g.ref.Path), os.Mkdir(g.ref.Path, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	g.reap()
+	g.expect("made anew by somebody", true, 0)
+
+	by := *mustSelf(t, g.m)
+	by.Boot, by.Machine, by.Host = "another", "another", "elsewhere"
+	there := g.ref
+	there.Boot = by.Boot
+	if err := g.m.Store.WriteLeft(LeftCgroup{Run: "chat", Task: "llm", By: by, Cgroup: there}); err != nil {
+		t.Fatal(err)
+	}
+	g.reap()
+	g.expect("of another host", true, 1)
+}
+
+func mustSelf(t *testing.T, m *Manager) *identity.Ref {
+	t.Helper()
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
+
+// TestLeftCgroupTorn: a record that is cut is named and kept, and the others are seen to.
+func TestLeftCgroupTorn(t *testing.T) {
+	g := newLeftRig(t)
+	g.m.discardCgroup(g.run, g.dir)
+	torn := filepath.Join(g.m.Store.left(), "hob-torn.json")
+	if err := os.WriteFile(torn, []byte(`{"schema": 1, "run`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.leaves()
+	var rec *RecordError
+	if err := firstError(g.reap()); !errors.As(err, &rec) || rec.Kind != Torn || rec.Path != torn {
+		t.Errorf("a torn record: %v", err)
+	}
+	g.expect("beside a torn record", false, 1)
+}
+
+// TestKeeperWritesDownWhatItLeaves: a shell's keeper ends, and what a person left in
+// the background goes on.
+func TestKeeperWritesDownWhatItLeaves(t *testing.T) {
+	mustCgroup(t)
+	t.Parallel()
+	g := newRig(t, sweep.Shell).sh("setsid sh -c 'echo $$ >left; exec sleep 600' & while [ ! -s left ]; do sleep 0.02; done; exit 0")
+	g.spec.Stop.Detached = "report"
+	g.start().up()
+	guest := g.pidIn("left")
+	pin, err := g.h.Open(guest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pin.Close()
+	g.code()
+	k := g.keeper()
+	if k.Cgroup == nil {
+		t.Fatalf("no cgroup: %s", k.CgroupNote)
+	}
+	m := &Manager{Store: g.run.store, Host: g.h}
+	reap := func() error { _, err := m.Reap(bg, true, StopOptions{}); return err }
+	if err := errors.Join(g.run.Remove(), reap()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(k.Cgroup.Path); err != nil {
+		t.Errorf("somebody is in it: %v", err)
+	}
+	if err := errors.Join(pin.Signal(syscall.SIGKILL), g.h.Wait(bg, []identity.Handle{pin}, g.h.Now().Add(patience)), reap()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(k.Cgroup.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+}
