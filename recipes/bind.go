@@ -37,7 +37,11 @@ func (t *Task) BindReadyLate(late Late) *Ready {
 		return nil
 	}
 	r := *t.Ready
-	r.Exec = late.words(t.Ready.Exec)
+	r.Exec, r.Headers = late.words(t.Ready.Exec), nil
+	for _, h := range t.Ready.Headers {
+		value, _ := late.bind(h.Value)
+		r.Headers = append(r.Headers, Header{h.Name, value})
+	}
 	return &r
 }
 
@@ -112,6 +116,9 @@ func (t *Task) settle(ref string, port int) {
 	}
 	if t.Ready != nil {
 		all = append(all, t.Ready.Exec)
+		for i := range t.Ready.Headers {
+			t.Ready.Headers[i].Value = fill(t.Ready.Headers[i].Value)
+		}
 	}
 	for _, words := range all {
 		for i := range words {

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,36 @@ func TestBind(t *testing.T) {
 	}
 	if by["shell"].BindReady(1) != nil {
 		t.Error("ready without a probe")
+	}
+}
+
+// Headers of readiness are filled in like the environment, by the task's own port
+// and by others', and a task that extends another has its own.
+func TestBindHeaders(t *testing.T) {
+	o := testOptions
+	o.Getenv = func(name string) string { return map[string]string{"TOKEN": "s3cret ${port}"}[name] }
+	r, err := Load(write(t, `
+servers:
+  a: {command: x, port: auto, ready: {http: /, headers: {x-token: "${TOKEN}", X-Port: "${port}", X-Dollar: "$${port}"}}}
+  b: {command: x, port: 81, depends_on: [a, c], ready: {completion: true, headers: {X-Others: "${a.port} ${c.port}"}}}
+  c: {extends: a, port: 82}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]Header{
+		"a": {{"X-Token", "s3cret ${port}"}, {"X-Port", "80"}, {"X-Dollar", "${port}"}},
+		"b": {{"X-Others", "80 82"}},
+		"c": {{"X-Token", "s3cret ${port}"}, {"X-Port", "82"}, {"X-Dollar", "${port}"}},
+	}
+	for _, task := range r.Tasks {
+		got := task.BindReadyLate(Late{Port: map[string]int{"a": 80, "b": 81, "c": 82}[task.Name], Ports: map[string]int{"a": 80}})
+		if !slices.Equal(got.Headers, want[task.Name]) {
+			t.Errorf("%s: %q", task.Name, got.Headers)
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(text), "s3cret") || !strings.Contains(string(text), `"headers":["X-Token","X-Port","X-Dollar"]`) {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -160,6 +160,10 @@ func TestErrorTextBesideSecret(t *testing.T) {
 	for name, text := range map[string]string{
 		"a key behind env":         "servers:\n  a: {env: {TOKEN: s3cret}, bogus: 1}\n",
 		"a key":                    "servers:\n  a: {command: x, port: 1, ready: {http: /, api_key: s3cret, bogus: 1}}\n",
+		"headers":                  "servers:\n  a: {command: x, port: 1, ready: {http: /, headers: {X-A: s3cret}, bogus: 1}}\n",
+		"a header, wrong":          "servers:\n  a: {command: x, port: 1, ready: {http: /, headers: {X-A: \"s3cret\\n\", \"b c\": s3cret}}}\n",
+		"headers by another word":  "servers:\n  a: {command: x, port: 1, ready: {http: /, header: {X-A: s3cret}}}\n",
+		"a key by another word":    "servers:\n  a: {command: x, port: 1, ready: {http: /, token: s3cret}}\n",
 		"a name in env":            "servers:\n  a: {command: x, env: {\"A=B\": 1, TOKEN: s3cret}}\n",
 		"env by another word":      "servers:\n  a: {command: x, environment: {TOKEN: s3cret}}\n",
 		"env by a template":        "templates: {t: {env: {TOKEN: s3cret}, bogus: 1}}\nservers: {a: {extends: t, command: x}}\n",

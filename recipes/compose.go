@@ -51,8 +51,13 @@ func displaced(name string, over *node, r *rule) bool {
 	if r == nil {
 		return false
 	}
-	other := slices.ContainsFunc(r.oneOf, over.has)
-	return other && (slices.Contains(r.oneOf, name) || r.with[name] != "")
+	if !slices.ContainsFunc(r.oneOf, over.has) {
+		return false
+	}
+	// What belongs to one of them goes with it; what several have in common stays.
+	with := r.with[name]
+	stays := len(with) > 1 && slices.ContainsFunc(with, over.has)
+	return slices.Contains(r.oneOf, name) || len(with) > 0 && !stays
 }
 
 // clone is a copy that can be filled in on its own.

@@ -57,7 +57,7 @@ var readyWords = map[string]string{
 	"port": "tcp", "socket": "tcp", "line": "log", "pattern": "log", "regex": "log", "output": "log", "logs": "log",
 	"start_period": "timeout", "deadline": "timeout", "retries": "timeout", "failure_threshold": "timeout",
 	"status_code": "status", "code": "status", "match": "body", "contains": "body", "jsonpath": "json", "json_path": "json",
-	"headers": "api_key", "header": "api_key", "authorization": "api_key", "auth": "api_key", "token": "api_key", "bearer": "api_key", "key": "api_key",
+	"header": "headers", "http_headers": "headers", "httpheaders": "headers", "authorization": "api_key", "auth": "api_key", "token": "api_key", "bearer": "api_key", "key": "api_key",
 	"period": "interval", "period_seconds": "interval", "every": "interval", "chat": "completion", "complete": "completion",
 }
 

@@ -86,12 +86,18 @@ type Ready struct {
 	Exec       []string      `json:"exec,omitempty"`
 	Completion bool          `json:"completion,omitempty"`
 	APIKey     string        `json:"-"`                   // never printed
+	Headers    []Header      `json:"-"`                   // that HTTP and Completion send; never printed
+	Names      []string      `json:"headers,omitempty"`   // of Headers
 	KeyEnv     []string      `json:"key_env,omitempty"`   // variables that the engine takes its key from
 	KeyFlags   []string      `json:"key_flags,omitempty"` // flags that it takes it from
 	Listener   string        `json:"listener,omitempty"`  // "", any
 	Timeout    time.Duration `json:"timeout"`
 	Interval   time.Duration `json:"interval"`
 }
+
+// Header is one header of a request; Value may be a secret, and may hold "${port}"
+// where the port is auto.
+type Header struct{ Name, Value string }
 
 // JSONField is what must stand at a place of a JSON text.
 type JSONField struct {

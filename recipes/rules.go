@@ -16,22 +16,22 @@ import (
 type rule struct {
 	says     string // what it must be: "a duration, like 30s or 5m"
 	forms    form
-	words    []string           // the only texts there are
-	check    func(string) error // of a scalar, with its variables filled in
-	pattern  string             // of a text, for the schema: no stricter than check
-	min, max int                // of a number, for the schema
-	item     *rule              // of a sequence
-	keys     []key              // of a mapping with keys of ours
-	each     *rule              // of a mapping with names of the person's own
-	named    pattern            // what such names look like
-	namesAre string             // the same in words
-	oneOf    []string           // keys that exclude each other
-	with     map[string]string  // keys that only mean something beside another
-	raw      bool               // filled in by whoever reads it, not by the walk
-	secret   bool               // values below are never shown
-	plain    bool               // ${port} and ${model} do not mean the task's own here
-	task     string             // the kind of task that each is
-	foreign  map[string]string  // what others call it → the hint
+	words    []string            // the only texts there are
+	check    func(string) error  // of a scalar, with its variables filled in
+	pattern  string              // of a text, for the schema: no stricter than check
+	min, max int                 // of a number, for the schema
+	item     *rule               // of a sequence
+	keys     []key               // of a mapping with keys of ours
+	each     *rule               // of a mapping with names of the person's own
+	named    pattern             // what such names look like
+	namesAre string              // the same in words
+	oneOf    []string            // keys that exclude each other
+	with     map[string][]string // keys that only mean something beside one of others
+	raw      bool                // filled in by whoever reads it, not by the walk
+	secret   bool                // values below are never shown
+	plain    bool                // ${port} and ${model} do not mean the task's own here
+	task     string              // the kind of task that each is
+	foreign  map[string]string   // what others call it → the hint
 }
 
 // key of a mapping.
@@ -92,6 +92,14 @@ func validName(s string) error {
 		return fmt.Errorf("%s", taskNameSays)
 	}
 	return nil
+}
+
+// validHeader refuses what no header can hold: a line break would begin another.
+func validHeader(s string) error {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return fmt.Errorf("not on one line")
+	}
+	return notEmpty(s)
 }
 
 func validDuration(s string) error {

@@ -95,13 +95,16 @@ func (s *source) hide(doc *yaml.Node) {
 			below := v.below
 			if v.node.Kind == yaml.MappingNode && i%2 == 1 {
 				name := v.node.Content[i-1].Value
-				below = below || name == "env" || taskWords[name] == "env" || name == "api_key"
+				below = below || name == "env" || taskWords[name] == "env" || secretOfReady(name) || secretOfReady(readyWords[name])
 			}
 			walk(visit{child, below})
 		}
 	}
 	walk(visit{node: doc})
 }
+
+// secretOfReady reports whether readiness has secrets there.
+func secretOfReady(name string) bool { return name == "api_key" || name == "headers" }
 
 // lineEnds are what the parser takes for the end of a line: YAML 1.1, section 4.2.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")

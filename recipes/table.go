@@ -47,8 +47,10 @@ var extendsRule = &rule{says: "the name of a template or task, or a list of them
 
 var readyRule = &rule{
 	says: "a mapping, like {http: /health}", forms: mapping,
-	oneOf:   []string{"http", "tcp", "log", "exec", "completion"},
-	with:    map[string]string{"status": "http", "body": "http", "json": "http"},
+	oneOf: []string{"http", "tcp", "log", "exec", "completion"},
+	with: map[string][]string{
+		"status": {"http"}, "body": {"http"}, "json": {"http"}, "api_key": {"http", "completion"}, "headers": {"http", "completion"},
+	},
 	foreign: readyWords,
 	keys: []key{
 		{"http", httpPath, "a GET of this path is answered with success (2xx)", ""},
@@ -60,6 +62,7 @@ var readyRule = &rule{
 		{"exec", words_, "this command ends with 0", ""},
 		{"completion", yesNo, "the model completes a prompt", ""},
 		{"api_key", apiKeyRule, "what http and completion send as the bearer of their Authorization; write ${NAME}, never the key itself", "what the engine is given by its own variable or flag"},
+		{"headers", headersRule, "what else http and completion send, to the task's own port alone; write ${NAME} for a secret", ""},
 		{"listener", &rule{says: "own or any", forms: text, words: []string{"own", "any"}}, "whose the listening socket may be: any is for servers behind another daemon", "own"},
 		{"timeout", duration, "how long it may take; extended while the log, memory or disk reads move", "5m"},
 		{"interval", duration, "between two looks", "250ms, and less at first"},
@@ -67,6 +70,13 @@ var readyRule = &rule{
 }
 
 var apiKeyRule = &rule{says: "text, like ${API_KEY}", forms: scalars, check: notEmpty, secret: true}
+
+var headersRule = &rule{
+	says: "a mapping, like {X-Token: ${TOKEN}}", forms: mapping, secret: true, each: headerRule,
+	named: lazy("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"), namesAre: "a header's name has letters, digits and -",
+}
+
+var headerRule = &rule{says: "text or a number, on one line", forms: scalars, check: validHeader, secret: true}
 
 var jsonRule = &rule{
 	says: "a path like status, or a mapping like {status: ok}", forms: text | mapping, check: notEmpty, each: word,

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"slices"
@@ -306,8 +307,9 @@ func (l *loader) ready(d *draft) *Ready {
 		Timeout: n.get("timeout").duration(readyTimeout), Interval: n.get("interval").duration(readyInterval),
 	}
 	r.key(n, d.engine)
+	l.headers(n, r)
 	r.expect(n)
-	l.withoutHTTP(d, r)
+	l.beside(d, r)
 	l.rehearsable(d, r)
 	if r.Listener == "own" {
 		r.Listener = ""
@@ -330,6 +332,33 @@ func (r *Ready) key(n *node, e *engine) {
 	}
 }
 
+// headers are what a question is asked with besides the key.
+func (l *loader) headers(n *node, r *Ready) {
+	said := n.get("headers")
+	if said == nil || said.form != mapping {
+		return
+	}
+	seen := map[string]bool{}
+	for _, p := range said.pairs {
+		name := textproto.CanonicalMIMEHeaderKey(p.key.raw)
+		switch {
+		case slices.Contains(framing, name):
+			l.errs.add(p.key, "leave it out", "hob sets the header %s itself", name)
+		case seen[name]:
+			l.errs.add(p.key, "names of headers do not differ by case", "the header %s is there twice", name)
+		case name == "Authorization" && n.has("api_key"):
+			l.errs.add(p.key, "keep one of them", "api_key is sent as the header Authorization too")
+		}
+		seen[name] = true
+		r.Headers = append(r.Headers, Header{name, p.value.str()})
+		r.Names = append(r.Names, name)
+	}
+}
+
+// framing are the headers that say where a request ends and what becomes of its
+// connection.
+var framing = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
 // expect is what the answer to http must be.
 func (r *Ready) expect(n *node) {
 	if r.HTTP == "" {
@@ -348,15 +377,17 @@ func (r *Ready) expect(n *node) {
 	}
 }
 
-// withoutHTTP reports what is said of an answer that is not asked for.
-func (l *loader) withoutHTTP(d *draft, r *Ready) {
+// beside reports what is said of a question that is not asked.
+func (l *loader) beside(d *draft, r *Ready) {
 	said := d.node.get("ready")
-	if r.HTTP != "" || said == nil || said.anyBad("http") {
+	if said == nil || said.anyBad("http", "completion") {
 		return
 	}
+	asked := map[string]bool{"http": r.HTTP != "", "completion": r.Completion}
 	for _, p := range said.pairs {
-		if readyRule.with[p.key.raw] != "" {
-			l.errs.add(p.key, "add http: /health, or where it answers", "%s means something only with http", p.key.raw)
+		with := readyRule.with[p.key.raw]
+		if len(with) > 0 && !slices.ContainsFunc(with, func(kind string) bool { return asked[kind] }) {
+			l.errs.add(p.key, "add http: /health, or where it answers", "%s means something only with %s", p.key.raw, strings.Join(with, " or "))
 		}
 	}
 }

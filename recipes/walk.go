@@ -145,8 +145,14 @@ func (l *loader) wrong(n *node, r *rule, what string, err error) {
 	switch {
 	case r == expr && !n.filled():
 		hint = err.Error()
+	case r == headerRule:
+		hint = "it has a line break, or another character that no header can have; a file that holds a secret often ends with one"
 	case err.Error() == taskNameSays:
 		hint = taskNameSays
+	}
+	if n.secret { // its form is right, and more is not to be told
+		l.errs.add(n, hint, "%s must be %s", what, r.says)
+		return
 	}
 	l.errs.add(n, hint, "%s must be %s, not %s", what, r.says, n.shown())
 }

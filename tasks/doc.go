@@ -180,6 +180,9 @@
 //	ready.completion   a real completion of one token
 //	ready.model        model to ask for it
 //	ready.api_key      the key to ask with: a secret
+//	ready.headers      what else goes with a question by HTTP
+//	ready.headers.name   name of a header
+//	ready.headers.value  its value: a secret
 //	ready.listener     "any" when the listener need not be the task's own
 //	ready.timeout      how long it may take
 //	ready.interval     how long between two attempts

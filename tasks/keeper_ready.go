@@ -85,6 +85,9 @@ func checkOf(s Spec, env []string, run probe.Runner) (*probe.Check, error) {
 	}
 	c.HTTP, c.TCP, c.Exec, c.Completion, c.Model = s.Ready.HTTP, s.Ready.TCP, s.Ready.Exec, s.Ready.Completion, s.Ready.Model
 	c.Key = s.Ready.APIKey
+	for _, h := range s.Ready.Headers {
+		c.Headers = append(c.Headers, probe.Header(h))
+	}
 	c.AnyOwner = s.Ready.Listener == "any"
 	c.Run = run
 	var err error

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -259,6 +260,9 @@ func apiKey(r *recipes.Ready, argv, env []string) (key, from string) {
 	if r.APIKey != "" {
 		return r.APIKey, "ready.api_key"
 	}
+	if slices.Contains(r.Names, "Authorization") {
+		return "", "" // the recipe says that it asks by other means
+	}
 	if value, found := recipes.FlagValue(argv, r.KeyFlags); found && value != "" {
 		return firstKey(value), strings.Join(r.KeyFlags, " or ")
 	}
@@ -284,8 +288,12 @@ func readinessOf(t recipes.Task, late recipes.Late) *Readiness {
 	for _, f := range r.JSON {
 		fields = append(fields, JSONField(f))
 	}
+	var headers []Header
+	for _, h := range r.Headers {
+		headers = append(headers, Header(h))
+	}
 	return &Readiness{
-		HTTP: r.HTTP, Status: r.Status, Body: r.Body, JSON: fields, TCP: r.TCP, Log: r.Log, Exec: r.Exec, Completion: r.Completion, Model: t.Model,
+		HTTP: r.HTTP, Status: r.Status, Body: r.Body, JSON: fields, Headers: headers, TCP: r.TCP, Log: r.Log, Exec: r.Exec, Completion: r.Completion, Model: t.Model,
 		Listener: r.Listener, Timeout: r.Timeout, Interval: r.Interval,
 	}
 }
@@ -331,6 +339,7 @@ func digest(r *recipes.Recipe) string {
 		_ = enc.Encode(t.Env)
 		if t.Ready != nil {
 			_ = enc.Encode(t.Ready.APIKey)
+			_ = enc.Encode(t.Ready.Headers)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -157,12 +157,17 @@ func readyWords(r *recipes.Ready, port int) string {
 	return fmt.Sprintf("%s, within %s", what, r.Timeout)
 }
 
-// keyWords say where the key comes from that readiness asks with.
+// keyWords say where the key comes from that readiness asks with, and which headers
+// go with it.
 func keyWords(r *recipes.Ready, argv, env []string) string {
+	words := ""
 	if _, from := apiKey(r, argv, env); from != "" {
-		return ", with the key of " + from
+		words = ", with the key of " + from
 	}
-	return ""
+	if r != nil && len(r.Names) > 0 {
+		words += ", with the headers " + strings.Join(r.Names, ", ")
+	}
+	return words
 }
 
 func expectWords(r *recipes.Ready) string {

@@ -153,6 +153,8 @@ func TestAPIKey(t *testing.T) {
 		"an empty one":     {vllm(""), nil, []string{"VLLM_API_KEY="}, "", ""},
 		"not asked for":    {&recipes.Ready{TCP: true, KeyEnv: []string{"VLLM_API_KEY"}}, nil, env, "", ""},
 		"up is ready":      {nil, nil, env, "", ""},
+		"another way":      {&recipes.Ready{HTTP: "/", Names: []string{"Authorization"}, KeyEnv: []string{"VLLM_API_KEY"}}, nil, env, "", ""},
+		"beside another":   {&recipes.Ready{HTTP: "/", Names: []string{"X-Token"}, KeyEnv: []string{"VLLM_API_KEY"}}, nil, env, "of-env", "VLLM_API_KEY"},
 	} {
 		if key, from := apiKey(c.ready, c.argv, c.env); key != c.key || from != c.from {
 			t.Errorf("%s: %q of %q", name, key, from)

@@ -172,10 +172,17 @@ type Readiness struct {
 	Exec       []string      `json:"exec,omitempty"`
 	Completion bool          `json:"completion,omitempty"` // a real one-token completion
 	APIKey     string        `json:"api_key,omitempty"`    // a secret: nowhere but in spec.json and on loopback
+	Headers    []Header      `json:"headers,omitempty"`    // likewise
 	Model      string        `json:"model,omitempty"`      // for Completion
 	Listener   string        `json:"listener,omitempty"`   // "" (ours) or "any"
 	Timeout    time.Duration `json:"timeout"`
 	Interval   time.Duration `json:"interval"`
+}
+
+// Header goes with what the keeper asks by HTTP.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // a secret
 }
 
 // JSONField is what must stand at a place of a JSON text.

@@ -148,14 +148,27 @@ func fork(args []string) {
 	forever()
 }
 
+// asksForToken answers a completion to who has the header X-Token as $TOKEN says, and
+// repeats to others what they have.
+func asksForToken(w http.ResponseWriter, r *http.Request) {
+	if got := r.Header.Get("X-Token"); got != os.Getenv("TOKEN") {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, "no token, but %q", got)
+		return
+	}
+	fmt.Fprintln(w, `{"choices": [{"text": " there"}]}`)
+}
+
 // api answers like servers do that are loading until the file exists: /health in
-// JSON, /auth with 401.
+// JSON, /auth with 401, /token and completions to who has the token.
 func api(port, file string) {
 	l, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		fatal("helper: %v", err)
 	}
 	http.HandleFunc("/auth", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	http.HandleFunc("/v1/completions", asksForToken)
+	http.HandleFunc("/token", asksForToken)
 	http.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := os.Stat(file); err != nil {
 			fmt.Fprintln(w, `{"status": "loading", "models": []}`)

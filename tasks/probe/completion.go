@@ -67,21 +67,24 @@ func (a attempt) completed(path string, got answer) error {
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
 		return fmt.Errorf("%s answered %s: %s", path, status(got.status), a.keyless())
 	case !got.ok():
-		return fmt.Errorf("%s answered %s%s", path, status(got.status), quoted(got.body))
+		return fmt.Errorf("%s answered %s%s", path, status(got.status), got.quoted())
 	case gjson.GetBytes(got.body, "error").Exists() && gjson.GetBytes(got.body, "error").Type != gjson.Null:
-		return fmt.Errorf("%s answered with an error%s", path, quoted(got.body))
+		return fmt.Errorf("%s answered with an error%s", path, got.quoted())
 	case gjson.GetBytes(got.body, "choices.#").Int() < 1:
-		return fmt.Errorf("%s answered without a completion%s", path, quoted(got.body))
+		return fmt.Errorf("%s answered without a completion%s", path, got.quoted())
 	}
 	return nil
 }
 
 // keyless says what is wrong with the key. The answer is not shown: it may hold it.
 func (a attempt) keyless() string {
-	if a.check.Key == "" {
-		return "it asks for a key, and hob has none (ready: {api_key: …} in the recipe)"
+	switch {
+	case a.check.Key != "":
+		return "it does not take the key that hob was given"
+	case slices.ContainsFunc(a.check.Headers, func(h Header) bool { return h.Name == "Authorization" }):
+		return "it does not take the Authorization that hob was given (ready: {headers: …} in the recipe)"
 	}
-	return "it does not take the key that hob was given"
+	return "it asks for a key, and hob has none (ready: {api_key: …} in the recipe)"
 }
 
 // model is the name to ask for: the recipe's, or the first that the server lists.

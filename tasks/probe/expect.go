@@ -25,11 +25,11 @@ type Field struct {
 func (e Expect) match(a answer) error {
 	switch {
 	case e.Status != 0 && a.status != e.Status, e.Status == 0 && !a.ok():
-		return fmt.Errorf("%s%s", status(a.status), quoted(a.body))
+		return fmt.Errorf("%s%s", status(a.status), a.quoted())
 	case e.Body != nil && !e.Body.Match(a.body):
-		return fmt.Errorf("%s, and its body does not show %q%s", status(a.status), e.Body, quoted(a.body))
+		return fmt.Errorf("%s, and its body does not show %q%s", status(a.status), e.Body, a.quoted())
 	case len(e.JSON) > 0 && !gjson.ValidBytes(a.body):
-		return fmt.Errorf("%s, and its body is no JSON%s", status(a.status), quoted(a.body))
+		return fmt.Errorf("%s, and its body is no JSON%s", status(a.status), a.quoted())
 	}
 	for _, f := range e.JSON {
 		if err := f.match(a); err != nil {
@@ -43,11 +43,11 @@ func (f Field) match(a answer) error {
 	found := gjson.GetBytes(a.body, f.Path)
 	switch {
 	case !found.Exists():
-		return fmt.Errorf("%s, and its JSON has no %s%s", status(a.status), f.Path, quoted(a.body))
+		return fmt.Errorf("%s, and its JSON has no %s%s", status(a.status), f.Path, a.quoted())
 	case f.Value != nil && found.String() != *f.Value:
-		return fmt.Errorf("%s, and its JSON has %s = %s, not %s", status(a.status), f.Path, brief([]byte(found.Raw)), *f.Value)
+		return fmt.Errorf("%s, and its JSON has %s = %s, not %s", status(a.status), f.Path, a.brief([]byte(found.Raw)), *f.Value)
 	case f.Value == nil && hollow(found):
-		return fmt.Errorf("%s, and its JSON has %s = %s", status(a.status), f.Path, brief([]byte(found.Raw)))
+		return fmt.Errorf("%s, and its JSON has %s = %s", status(a.status), f.Path, a.brief([]byte(found.Raw)))
 	}
 	return nil
 }
@@ -74,11 +74,4 @@ func status(code int) string {
 		return fmt.Sprintf("%d %s", code, text)
 	}
 	return fmt.Sprint(code)
-}
-
-func quoted(body []byte) string {
-	if text := brief(body); text != "" {
-		return fmt.Sprintf(" (%s)", text)
-	}
-	return ""
 }

@@ -26,6 +26,7 @@ const acceptWait = time.Second
 type answer struct {
 	status int
 	body   []byte
+	hide   func(string) string // what it may have told of the question
 }
 
 // ok reports whether the status is 2xx.
@@ -68,13 +69,13 @@ func (a attempt) ask(ctx context.Context, t target, method, body string) (answer
 			return answer{}, err
 		}
 	}
-	key := ""
+	var headers []Header
 	if t.port == a.check.Port { // the task's own server, and no other
-		key = a.check.Key
+		headers = a.check.headers()
 	}
-	resp, err := send(ctx, conn, t, method, body, key)
+	resp, err := send(ctx, conn, t, method, body, headers)
 	if err != nil {
-		return answer{}, fmt.Errorf("%s %s: %w", method, t.url.Path, a.late(ctx, err))
+		return answer{}, fmt.Errorf("%s %s: %s", method, t.url.Path, a.late(ctx, err))
 	}
 	defer resp.Body.Close()
 	if !owned {
@@ -85,9 +86,17 @@ func (a attempt) ask(ctx context.Context, t target, method, body string) (answer
 	}
 	got, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return answer{}, fmt.Errorf("%s %s: the answer broke off: %w", method, t.url.Path, a.late(ctx, err))
+		return answer{}, fmt.Errorf("%s %s: the answer broke off: %s", method, t.url.Path, a.late(ctx, err))
 	}
-	return answer{status: resp.StatusCode, body: got}, nil
+	return answer{status: resp.StatusCode, body: got, hide: a.check.hide}, nil
+}
+
+// headers are those of a question: of the key, and those that the recipe says.
+func (c Check) headers() []Header {
+	if c.Key == "" {
+		return c.Headers
+	}
+	return append([]Header{{"Authorization", "Bearer " + c.Key}}, c.Headers...)
 }
 
 // early waits a little to be accepted by the task; not yet being accepted is no error.
@@ -101,17 +110,18 @@ func (a attempt) early(ctx context.Context, conn net.Conn) (bool, error) {
 	return err == nil, err
 }
 
-// late words the end of an attempt's time.
-func (a attempt) late(ctx context.Context, err error) error {
+// late is why there was no answer: mostly that the attempt's time is over. An error
+// may repeat what the server said.
+func (a attempt) late(ctx context.Context, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
-		return fmt.Errorf("no answer within %v", a.check.attempt())
+		return fmt.Sprintf("no answer within %v", a.check.attempt())
 	}
-	return err
+	return a.check.hide(err.Error())
 }
 
 // send makes the request over conn and no other connection, without proxies,
 // redirects or reuse.
-func send(ctx context.Context, conn net.Conn, t target, method, body, key string) (*http.Response, error) {
+func send(ctx context.Context, conn net.Conn, t target, method, body string, headers []Header) (*http.Response, error) {
 	u := *t.url
 	if u.Host == "" {
 		u.Scheme, u.Host = "http", conn.RemoteAddr().String()
@@ -124,11 +134,14 @@ func send(ctx context.Context, conn net.Conn, t target, method, body, key string
 	if pass, ok := u.User.Password(); ok {
 		req.SetBasicAuth(u.User.Username(), pass)
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		req.Header.Set(h.Name, h.Value)
+		if http.CanonicalHeaderKey(h.Name) == "Host" { // net/http takes that one from elsewhere
+			req.Host = h.Value
+		}
 	}
 	used := false
 	transport := &http.Transport{
@@ -146,10 +159,21 @@ func send(ctx context.Context, conn net.Conn, t target, method, body, key string
 	return transport.RoundTrip(req)
 }
 
-// brief is the beginning of a body, for a reason.
-func brief(body []byte) string {
+// quoted is the beginning of the body, for a reason.
+func (a answer) quoted() string {
+	if text := a.brief(a.body); text != "" {
+		return fmt.Sprintf(" (%s)", text)
+	}
+	return ""
+}
+
+// brief is the beginning of something that the server said.
+func (a answer) brief(body []byte) string {
 	const most = 120
 	text := string(bytes.Join(bytes.Fields(body), []byte(" ")))
+	if a.hide != nil {
+		text = a.hide(text)
+	}
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"
 	}

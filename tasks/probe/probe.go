@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"hob/identity"
@@ -35,9 +34,13 @@ type Check struct {
 	Completion bool
 	Model      string        // for Completion; "" is the first that /v1/models names
 	Key        string        // that HTTP and Completion ask with, as a bearer; "" for none
+	Headers    []Header      // that go with what HTTP and Completion ask
 	AnyOwner   bool          // listener: any
 	Timeout    time.Duration // of one attempt, at least 5 s: a busy server needs a second an answer
 }
+
+// Header is a header of a request. Its value is told to nobody but the task's own port.
+type Header struct{ Name, Value string }
 
 // Runner runs a program to its end and returns its exit code; an error means
 // that it could not be started, was ended by a signal, or by ctx. The keeper
@@ -75,19 +78,11 @@ func Once(ctx context.Context, h identity.Host, c Check, s Subject, log []byte) 
 	if err == nil {
 		return Result{Ready: true}
 	}
-	r := Result{Reason: c.hide(err.Error())}
+	r := Result{Reason: err.Error()}
 	if held := (*strangerError)(nil); errors.As(err, &held) {
 		r.Stranger = held.pid
 	}
 	return r
-}
-
-// hide keeps the key out of a text, should the server have told it.
-func (c Check) hide(text string) string {
-	if c.Key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, c.Key, "…")
 }
 
 // attempt is how long one attempt may take.

@@ -197,6 +197,48 @@ func TestKey(t *testing.T) {
 	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Key: "s3cret"}, both, ""), "401")
 }
 
+// Headers go with all that is asked of the task's own port, and with nothing else.
+// What the server repeats of them is not told on, however it repeats it.
+func TestHeaders(t *testing.T) {
+	routes := map[string]string{"/v1/completions": `{"choices":[{"text":" there"}]}`, "/v1/models": `{"data":[{"id":"a"}]}`}
+	s := start(t, serverConfig{Header: "X-Token: s3cret", Routes: routes}, nil)
+	right := []Header{{"X-Token", "s3cret"}, {"User-Agent", "mine"}}
+	ready(t, once(t, Check{Port: s.port, Completion: true, Headers: right}, s.subject(t), ""))
+	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Headers: right}, s.subject(t), ""))
+	notReady(t, once(t, Check{Port: s.port, HTTP: "/v1/models"}, s.subject(t), ""), "403 Forbidden")
+	for _, h := range []Header{
+		{"X-Token", "wr0ng-one"}, {"X-Token", `wr0ng"one\\`}, {"Authorization", "Bearer wr0ng-one"}, {"Authorization", "Basic d3IwbmctdXNlcjp3cjBuZy1vbmU="},
+		{"X-Token", strings.Repeat("wr0ng-", 30)}, {"Cookie", "a=wr0ng-one; b=2"}, {"Host", "wr0ng-one"},
+	} {
+		for _, c := range []Check{{Completion: true}, {HTTP: "/v1/models"}, {HTTP: "/v1/models", Expect: Expect{Status: 200}}} {
+			c.Port, c.Headers = s.port, []Header{h}
+			r := once(t, c, s.subject(t), "")
+			notReady(t, r, "403 Forbidden")
+			if strings.Contains(r.Reason, "wr0ng") || strings.Contains(r.Reason, "d3Iwbm") {
+				t.Errorf("%s is told: %s", h.Name, r.Reason)
+			}
+		}
+	}
+	other := start(t, serverConfig{Header: "X-Token: s3cret", Routes: routes}, nil)
+	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
+	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Headers: right}, both, ""), "403")
+}
+
+// A value that says nothing is not hidden: it would take half of an answer with it.
+func TestHide(t *testing.T) {
+	c := Check{Key: "k3y", Headers: []Header{{"X-A", "1"}, {"Authorization", "Token abcd efgh"}, {"Host", "a.example"}}}
+	for text, want := range map[string]string{
+		"1 k3y": "1 …", "Token abcd efgh": "…", "abcd, efgh, Token": "…, …, Token", "http://a.example/": "http://…/", "": "",
+	} {
+		if got := c.hide(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	if got := (Check{}).hide("as it is"); got != "as it is" {
+		t.Error(got)
+	}
+}
+
 // Fault 36: it says that it is ready, and listens on nothing.
 func TestNothingListens(t *testing.T) {
 	mine := bystander(t)

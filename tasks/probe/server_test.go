@@ -34,6 +34,7 @@ type serverConfig struct {
 	Prefork   bool          // the parent listens, a child accepts
 	HangUp    string        // accepts and closes: "close", or "reset"
 	Key       string        // that every route but /health asks for
+	Header    string        // that the same ask for, "NAME: value"; what they got they repeat
 	Deaf      bool          // listens and accepts nothing
 	Statuses  []int         // of /health, the last one repeated
 	Delay     time.Duration // before every answer
@@ -154,6 +155,13 @@ func (c serverConfig) handler() http.Handler {
 			if got := r.Header.Get("Authorization"); c.Key != "" && got != "Bearer "+c.Key {
 				w.WriteHeader(http.StatusUnauthorized)
 				body = "wrong: " + got
+			}
+			if name, want, ok := strings.Cut(c.Header, ": "); ok && r.Header.Get(name) != want {
+				w.WriteHeader(http.StatusForbidden)
+				body = strings.Repeat("it is ", 13) + "wrong: " + r.Host
+				for _, name := range []string{"X-Token", "Authorization", "Cookie"} {
+					body += fmt.Sprintf(" %q", r.Header.Get(name))
+				}
 			}
 			fmt.Fprint(w, body)
 		})
