@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"time"
 
 	"hob/identity"
 )
@@ -29,7 +30,8 @@ func letGo(ctx context.Context, t *TaskDir) <-chan struct{} {
 }
 
 // endOfTask is closed when the process has ended whose end changes what a task is:
-// its keeper, and where that is gone or was none, its command. Nothing is to be
+// its keeper, and where that is gone or was none, its command; or when it is to be
+// looked for once more, since nobody can tell us. Nothing is to be
 // waited for in a task of which nothing lives; then it is nil.
 func (m *Manager) endOfTask(ctx context.Context, s Seen) <-chan struct{} {
 	var ref *identity.Ref
@@ -50,6 +52,26 @@ func (m *Manager) endOfTask(ctx context.Context, s Seen) <-chan struct{} {
 		close(done)
 		return done
 	}
-	go m.waitEnd(ctx, h, done)
+	go func() {
+		defer close(done)
+		defer h.Close()
+		if err := m.Host.Wait(ctx, []identity.Handle{h}, time.Time{}); err != nil {
+			pause(ctx, lookAgain)
+		}
+	}()
 	return done
+}
+
+// lookAgain is how long a task is left unlooked at whose end cannot be waited for: a
+// wait that has failed says nothing of the process.
+const lookAgain = time.Second
+
+// pause ends after d, or with ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

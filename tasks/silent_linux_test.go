@@ -3,9 +3,11 @@ package tasks
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
+	"hob/identity"
 	"hob/recipes"
 	"hob/sweep"
 )
@@ -76,5 +78,53 @@ func watched(t *testing.T, w *watcher, dir string) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody watches")
 		}
+	}
+}
+
+// deaf is a host that cannot wait for anything.
+type deaf struct{ identity.Host }
+
+func (deaf) Wait(context.Context, []identity.Handle, time.Time) error { return syscall.ENOMEM }
+
+// TestEndThatCannotBeWaitedFor: where the kernel does not tell of an end, the task is
+// looked at again and again; its end is not missed, nor taken for granted.
+func TestEndThatCannotBeWaitedFor(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: deaf{localHost(t)}}
+	keeper := another(t, m.Host, "hob", "keeper", d.SpecPath())
+	err := errors.Join(r.Write(Run{Name: "chat", ID: "feedface", Tasks: []string{"llm"}}),
+		d.WriteTask(Task{Run: "chat", Task: "llm", Nonce: "n", Kind: sweep.Server, State: Up}),
+		d.WriteKeeper(Keeper{Nonce: "n", Keeper: keeper, Command: &keeper}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		e, err := m.untilEnd(ctx, w, Name{r.Name, d.Name})
+		if e.State != Lost {
+			err = errors.Join(err, errors.New("it is "+string(e.State)))
+		}
+		ended <- err
+	}()
+	watched(t, w, d.Path)
+	pin, _ := m.Host.Verify(keeper)
+	defer pin.Close()
+	select {
+	case err := <-ended:
+		t.Errorf("it lives, and counts as ended: %v", err)
+	default:
+	}
+	if err := pin.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
