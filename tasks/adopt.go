@@ -108,7 +108,7 @@ func (m *Manager) askGuest(ctx context.Context, o AdoptOptions) (foundPane, erro
 		return f, usage("-S names the socket of another", "no tmux server listens on %s", socket)
 	}
 	if err != nil {
-		return f, &Problem{Kind: ErrUnverified, Msg: "the tmux server on " + socket + " could not be asked", Err: err}
+		return f, &Problem{Kind: ErrUnverified, Msg: "the tmux server on " + socket + " could not be asked", Err: m.silentGuest(err, socket, "")}
 	}
 	i := slices.IndexFunc(panes, func(p tmux.Pane) bool { return p.ID == o.Pane })
 	switch {

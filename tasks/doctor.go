@@ -140,7 +140,8 @@ func (m *Manager) checkTerminals(ctx context.Context) Check {
 	case errors.Is(err, tmux.ErrNoServer):
 		return Check{name, Good, "none attached: hob's tmux server does not run", ""}
 	case err != nil:
-		return Check{name, Unknown, err.Error(), ""}
+		err = m.silent(err, socket)
+		return Check{name, Unknown, err.Error(), advice(err, "")}
 	case len(clients) == 0:
 		return Check{name, Good, "none attached", ""}
 	}

@@ -63,6 +63,15 @@ func unverified(tip, format string, args ...any) error {
 	return &Problem{Kind: ErrUnverified, Msg: fmt.Sprintf(format, args...), Tip: tip}
 }
 
+// advice is what an error says that a person can do; where it says nothing, otherwise.
+func advice(err error, otherwise string) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		return h.Hint()
+	}
+	return otherwise
+}
+
 // quoted lists names for people: "a", "b" and "c".
 func quoted(names []string) string {
 	q := make([]string, len(names))

@@ -88,7 +88,7 @@ func (m *Manager) sessionOn(ctx context.Context, socket, name string) (string, [
 	case errors.Is(err, tmux.ErrNoServer), err == nil && len(panes) == 0:
 		return "", nil, &Problem{Kind: ErrUsage, Msg: "no tmux server with a session listens on " + socket, Tip: "-S names the socket of another", Err: tmux.ErrNoServer}
 	case err != nil:
-		return "", nil, &Problem{Kind: ErrUnverified, Msg: "the tmux server on " + socket + " could not be asked", Err: err}
+		return "", nil, &Problem{Kind: ErrUnverified, Msg: "the tmux server on " + socket + " could not be asked", Err: m.silentGuest(err, socket, "")}
 	}
 	pane := ""
 	if tmux.SameSocket(socket, tmux.UserSocket(m.getenv)) {

@@ -434,7 +434,7 @@ func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 		return nil
 	}
 	if err != nil || len(pins) == 0 {
-		return err
+		return m.silent(err, srv.Socket, refs...)
 	}
 	return m.Host.Wait(ctx, pins, m.Host.Now().Add(serverDeadline))
 }

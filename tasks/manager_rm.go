@@ -117,7 +117,11 @@ func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Out
 	}
 	if err := m.closePanes(ctx, r); err != nil && !o.Forget {
 		out.Did = "kept"
-		out.Err = &Problem{Err: err, Tip: "hob rm --forget " + out.Run + " gives the record up, and leaves the pane"}
+		tip := "hob rm --forget " + out.Run + " gives the record up, and leaves the pane"
+		if first := advice(err, ""); first != "" {
+			tip = first + "; or " + tip
+		}
+		out.Err = &Problem{Err: err, Tip: tip}
 		return out
 	} else if err != nil {
 		out.Did = "removed; a pane of it may be left: " + err.Error()

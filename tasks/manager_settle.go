@@ -52,7 +52,7 @@ func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began ma
 		}
 		if err := o.unsettled(); err != nil {
 			return &Problem{Err: fmt.Errorf("run %q ended and is not settled: %s: %w", u.dir.Name, o.Task, err),
-				Tip: "hob sweep " + u.dir.Name + ", or another name with --name"}
+				Tip: advice(err, "hob sweep "+u.dir.Name) + ", or another name with --name"}
 		}
 	}
 	return nil

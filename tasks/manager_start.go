@@ -63,7 +63,7 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 		return false, nil
 	}
 	if err := u.stopLocked(ctx, u.dir, t.dir, StopOptions{Reason: "up"}).unsettled(); err != nil {
-		return false, &Problem{Err: fmt.Errorf("%s was not started over what is left of it: %w", t.Name, err), Tip: "hob sweep " + u.dir.Name}
+		return false, &Problem{Err: fmt.Errorf("%s was not started over what is left of it: %w", t.Name, err), Tip: advice(err, "hob sweep "+u.dir.Name)}
 	}
 	_, captureErr := t.dir.ReadCapture()
 	_, stopErr := t.dir.ReadStop()

@@ -46,7 +46,7 @@ func (p *paneMaker) spawn(ctx context.Context, task string, argv []string) (tmux
 		pane, err := p.spawnOnce(ctx, task, argv)
 		moved := errors.Is(err, tmux.ErrNoTarget) || errors.Is(err, tmux.ErrNoServer) || errors.Is(err, tmux.ErrExists)
 		if !moved || try == spawnTries {
-			return pane, err
+			return pane, p.m.silent(err, p.srv.Socket)
 		}
 		p.mu.Lock()
 		p.session, p.looked = "", time.Time{}

@@ -68,7 +68,7 @@ func (m *Manager) listPanes(ctx context.Context, srv *tmux.Server) ([]tmux.Pane,
 	}
 	refs, _ := m.servers(srv.Socket)
 	if !errors.Is(err, tmux.ErrLost) {
-		return panes, m.silent(err, refs...)
+		return panes, m.silent(err, srv.Socket, refs...)
 	}
 	for _, ref := range refs {
 		m.dies(ctx, ref)
@@ -194,23 +194,55 @@ func (m *Manager) rebindOne(ctx context.Context, srv *tmux.Server, ref identity.
 	return true, nil
 }
 
-// silent says what a person can do about a tmux server that does not answer. Which
-// process it is stands in the records.
-func (m *Manager) silent(err error, servers ...identity.Ref) error {
-	if !errors.Is(err, tmux.ErrSilent) {
+// silent says which process a tmux server is that does not answer, in which state it
+// is, and what a person can do about it. It is found by the records, else by its
+// socket.
+func (m *Manager) silent(err error, socket string, servers ...identity.Ref) error {
+	if !errors.Is(err, tmux.ErrSilent) || advice(err, "") != "" {
 		return err
 	}
 	for _, ref := range servers {
-		pin, _ := m.Host.Verify(ref)
-		if pin == nil {
-			continue
+		if pin, _ := m.Host.Verify(ref); pin != nil {
+			return itsState(err, pin, hangs)
 		}
-		row, readErr := pin.Read(0)
-		_ = pin.Close()
-		if readErr == nil && row.State == 'T' {
-			return &Problem{Err: err, Tip: fmt.Sprintf("it is stopped: kill -CONT %d lets it go on", ref.PID)}
-		}
-		return &Problem{Err: err, Tip: fmt.Sprintf("it is process %d; if that hangs, kill %d ends it with its panes, and each keeper stops its task", ref.PID, ref.PID)}
 	}
-	return err
+	return m.silentGuest(err, socket, hangs)
+}
+
+// hangs is what to do about a server of hob's that is not stopped.
+const hangs = "if it hangs, kill %d ends it with its panes, and each keeper stops its task"
+
+// silentGuest is silent for a server that may be somebody else's; otherwise says what
+// to do about one that is not stopped, and has a place for its number.
+func (m *Manager) silentGuest(err error, socket, otherwise string) error {
+	if !errors.Is(err, tmux.ErrSilent) {
+		return err
+	}
+	pid, _, listenErr := listensOn(bg, socket)
+	if listenErr != nil || pid <= 0 {
+		return err
+	}
+	pin, openErr := m.Host.Open(pid)
+	if openErr != nil {
+		return err
+	}
+	return itsState(err, pin, otherwise)
+}
+
+func itsState(err error, pin identity.Handle, otherwise string) error {
+	pid := pin.Ref().PID
+	row, readErr := pin.Read(0)
+	_ = pin.Close()
+	p := &Problem{Msg: fmt.Sprintf("the tmux server is process %d", pid), Err: err}
+	if otherwise != "" {
+		p.Tip = fmt.Sprintf(otherwise, pid)
+	}
+	switch {
+	case readErr != nil:
+	case row.State == 'T':
+		p.Msg, p.Tip = fmt.Sprintf("the tmux server, process %d, is stopped (T)", pid), fmt.Sprintf("kill -CONT %d lets it go on", pid)
+	default:
+		p.Msg += fmt.Sprintf(" (%c)", row.State)
+	}
+	return p
 }

@@ -132,7 +132,7 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 	case err == nil, errors.Is(err, tmux.ErrNoTarget), errors.Is(err, tmux.ErrNoServer):
 		return nil
 	case errors.Is(err, tmux.ErrSilent):
-		return s.silent(err, *s.server)
+		return s.silent(err, srv.Socket, *s.server)
 	case errors.Is(err, tmux.ErrOther):
 		return &Problem{Kind: ErrRefused, Err: err, Tip: "somebody started another program in it; hob attach " + s.run.Name + " shows it"}
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"hob/identity"
 	"hob/sweep"
 	"hob/tasks"
 )
@@ -172,16 +173,27 @@ func TestASilentTmuxServer(t *testing.T) {
 	k.must("up")
 	server := *k.run("m").Tmux.Server
 	k.signal(server, syscall.SIGSTOP)
-	r := k.hob("down", "m")
-	k.signal(server, syscall.SIGCONT)
-	if r.code != 1 || !strings.Contains(r.err, "does not answer: nothing within 5s") ||
-		!strings.Contains(r.err, fmt.Sprintf("hint: it is stopped: kill -CONT %d lets it go on", server.PID)) {
-		t.Errorf("hob down: %v", r)
+	k.saysItIsStopped(server, k.hob("down", "m"))
+	// What it stands in the way of does not hide it.
+	k.saysItIsStopped(server, k.hob("up"))
+	k.saysItIsStopped(server, k.hob("rm", "m"))
+	if r := k.hob("doctor"); !strings.Contains(r.out, fmt.Sprintf("kill -CONT %d", server.PID)) {
+		t.Errorf("hob doctor: %v", r)
 	}
+	k.signal(server, syscall.SIGCONT)
 	if rep, ok := k.report("m/llm"); !ok || rep.Verdict != sweep.Clean {
 		t.Errorf("the report: %+v", rep)
 	}
 	k.must("down", "--all")
+}
+
+func (k *kitchen) saysItIsStopped(server identity.Ref, r result) {
+	k.t.Helper()
+	if r.code != 1 || !strings.Contains(r.err, "does not answer: nothing within 5s") ||
+		!strings.Contains(r.err, fmt.Sprintf("the tmux server, process %d, is stopped (T)", server.PID)) ||
+		!strings.Contains(r.err, fmt.Sprintf("hint: kill -CONT %d lets it go on", server.PID)) {
+		k.t.Errorf("%v", r)
+	}
 }
 
 // TestWorkerOfAnotherUser: a worker that hob may not signal is a survivor that is
