@@ -111,16 +111,22 @@ func compete(a, b netip.Addr) bool {
 func (a attempt) accepted(ctx context.Context, conn net.Conn, rest pauser) error {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.acceptor(ctx, conn)
-		elsewhere := errors.Is(err, errElsewhere) // or closed
-		if !errors.Is(err, errNotAccepted) && !elsewhere {
+		last := errors.Is(err, errElsewhere) || unfound(err) // or closed, before or between the two looks
+		if !errors.Is(err, errNotAccepted) && !last {
 			return err
 		}
 		if over := rest(ctx, pause); errors.Is(over, errHungUp) {
 			return over
-		} else if over != nil || elsewhere { // the reason is what the last look found
+		} else if over != nil || last { // the reason is what the last look found
 			return err
 		}
 	}
+}
+
+// unfound reports whether a socket was there, and nobody who holds it.
+func unfound(err error) bool {
+	var s *strangerError
+	return errors.As(err, &s) && s.pid == 0
 }
 
 // acceptor looks once who accepted the connection.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,6 +174,33 @@ func TestServerThatHangsUp(t *testing.T) {
 			notReady(t, once(t, Check{Port: s.port}, s.subject(t), ""), fmt.Sprintf("also held by pid %d", other.pid))
 		})
 	}
+}
+
+// It closes the connection after that was seen in the table, and before it could be
+// seen who has it.
+func TestServerThatHangsUpBetweenTwoLooks(t *testing.T) {
+	s := start(t, serverConfig{HangUp: "late"}, nil)
+	ready(t, Once(t.Context(), late{local(t), s.port}, Check{Port: s.port}, s.subject(t), nil))
+}
+
+// late is the real host, which finds the holders of a connection to a port only
+// once that is closed.
+type late struct {
+	identity.Host
+	port int
+}
+
+func (l late) Holders(ctx context.Context, inodes []uint64, among []int) (identity.Holders, error) {
+	for open := true; open; {
+		all, err := l.Sockets(ctx, 0)
+		if err != nil {
+			return identity.Holders{}, err
+		}
+		open = slices.ContainsFunc(all, func(s identity.Socket) bool {
+			return !s.Listen && int(s.Local.Port()) == l.port && slices.Contains(inodes, s.Inode)
+		})
+	}
+	return l.Host.Holders(ctx, inodes, among)
 }
 
 // A server that asks for a key gets it; what it says of a wrong one is not told on.

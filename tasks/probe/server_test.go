@@ -32,7 +32,7 @@ type serverConfig struct {
 	Defer     bool          // TCP_DEFER_ACCEPT: no connection without data
 	Depth     int           // this many processes below the first one listen
 	Prefork   bool          // the parent listens, a child accepts
-	HangUp    string        // accepts and closes: "close", or "reset"
+	HangUp    string        // accepts and closes: "close", "reset", or "late": after a moment
 	Key       string        // that every route but /health asks for
 	Header    string        // that the same ask for, "NAME: value"; what they got they repeat
 	Deaf      bool          // listens and accepts nothing
@@ -96,8 +96,11 @@ func hangUp(l net.Listener, how string) int {
 		if err != nil {
 			return 1
 		}
-		if how == "reset" {
+		switch how {
+		case "reset":
 			_ = conn.(*net.TCPConn).SetLinger(0)
+		case "late":
+			time.Sleep(50 * time.Millisecond)
 		}
 		conn.Close()
 	}
