@@ -51,6 +51,7 @@ func (k *kitchen) in(mounts string, args ...string) result {
 	}
 	cmd := exec.Command("unshare", append(append(words, k.bin), args...)...)
 	cmd.Dir, cmd.Env = k.dir, k.env
+	k.penned(cmd)
 	return run(k.t, cmd)
 }
 

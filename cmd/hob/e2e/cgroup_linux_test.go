@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -42,7 +41,7 @@ func (k *kitchen) cgroups() bool {
 		return false
 	}
 	all := k.host.Cgroups()
-	at, err := all.Place(filepath.Base(k.dir))
+	at, err := all.Place(filepath.Base(k.dir) + "-try")
 	var g identity.Cgroup
 	if err == nil {
 		g, err = all.Make(at)
@@ -92,45 +91,31 @@ func (k *kitchen) orphan(name string) identity.Handle {
 	return pin
 }
 
-// endCgroups removes the cgroups that are left, which is a failure, but in the soak:
-// there hobs take this for another boot, so that cgroups of before are none of
-// theirs, and a person ends what shells have left alone after hob was done.
+// endCgroups removes the cgroups that are left, which is a failure.
 func (k *kitchen) endCgroups() {
-	for _, c := range k.leftCgroups() {
-		if !k.emptyCgroups {
-			k.t.Errorf("left behind: cgroup %s", c.Path)
-		}
-		k.removeCgroup(c)
+	k.t.Helper()
+	left, err := k.pen.Left()
+	if err != nil || len(left) > 0 {
+		k.t.Errorf("left behind: cgroups %q %v", left, err)
 	}
-}
-
-// leftCgroups are those of the records that exist.
-func (k *kitchen) leftCgroups() []identity.CgroupRef {
-	files, err := filepath.Glob(k.path("home/*/*/tasks/*/keeper.json"))
-	k.check(err)
-	more, err := filepath.Glob(k.path("home/*/*/tasks/*/capture.json"))
-	k.check(err)
-	var all []identity.CgroupRef
-	for _, file := range append(files, more...) {
-		text, err := os.ReadFile(file)
-		k.check(err)
-		var c sweep.Capture
-		if json.Unmarshal(text, &c) != nil || c.Cgroup == nil || slices.Contains(all, *c.Cgroup) {
-			continue // torn, on purpose; or there is none
-		}
-		if _, err := os.Stat(c.Cgroup.Path); err == nil {
-			all = append(all, *c.Cgroup)
+	in, err := k.pen.Procs()
+	if err != nil || len(in) > 0 {
+		k.t.Errorf("left behind, in the cgroups: %v %v", in, err)
+	}
+	for _, pid := range in {
+		if pin, err := k.host.Open(pid); err == nil {
+			_ = pin.Signal(syscall.SIGKILL)
+			pin.Close()
 		}
 	}
-	return all
+	k.until("the cgroups to be removed", func() bool { return k.pen.Remove() == nil })
 }
 
-// removeCgroup is rmdir(2): it removes none that holds a process.
-func (k *kitchen) removeCgroup(c identity.CgroupRef) {
-	k.until("a cgroup to be removed", func() bool {
-		err := os.Remove(c.Path)
-		return err == nil || errors.Is(err, os.ErrNotExist)
-	})
+// rebootCgroups removes the cgroups of the kitchen, all of whose processes have
+// ended: after the restart of a host there are none.
+func (k *kitchen) rebootCgroups() {
+	k.t.Helper()
+	k.until("the cgroups to be removed", func() bool { return k.pen.Empty() == nil })
 }
 
 // visitor starts a stranger whose parent, this test, lives.

@@ -75,9 +75,7 @@ func (k *kitchen) killAllBut(stranger stranger) {
 		}
 	}
 	k.until("all to end", func() bool { return len(k.marked()) == 1 })
-	for _, c := range k.leftCgroups() {
-		k.removeCgroup(c)
-	}
+	k.rebootCgroups()
 }
 
 // TestAnotherHost: records of a state folder that hosts share tell another host
@@ -95,6 +93,7 @@ func TestAnotherHost(t *testing.T) {
 		words := []string{"--mount", "--uts", "--propagation", "private", "sh", "-c", there + ` && exec "$@"`, "sh", k.bin}
 		cmd := exec.Command("unshare", append(words, args...)...)
 		cmd.Dir, cmd.Env = k.dir, k.env
+		k.penned(cmd)
 		return run(t, cmd)
 	}
 	if r := in("ps", "-v"); !strings.Contains(r.out, "unverified") || !strings.Contains(r.out, "unverifiable: ") {

@@ -24,6 +24,7 @@ servers:
 	script := k.testdata("reuse.py")
 	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", python3, script, k.bin, k.d(), k.home+"/runs/m/tasks/llm")
 	cmd.Dir, cmd.Env = k.dir, k.env
+	k.penned(cmd)
 	r := run(t, cmd)
 	var got struct {
 		Code, Sid, Leader int

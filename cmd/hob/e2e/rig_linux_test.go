@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/cgrouptest"
 	"hob/sweep"
 	"hob/tasks"
 )
@@ -54,7 +55,31 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	return m.Run()
+	return inPen(m)
+}
+
+// inPen runs the tests, and fails when one of them has left a cgroup behind that its
+// kitchen does not know of.
+func inPen(m *testing.M) int {
+	pen, err := cgrouptest.New("hobe2e-" + strconv.Itoa(os.Getpid()))
+	if err == nil {
+		err = pen.Enter()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	left, err := pen.Left()
+	if len(left) > 0 || err != nil {
+		fmt.Fprintf(os.Stderr, "cgroups are left behind: %q %v\n", left, err)
+		code = max(code, 1)
+	}
+	if err := errors.Join(pen.Leave(), pen.Remove()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
 }
 
 // readSources opens every source file of hob: the go command then knows that a
@@ -92,11 +117,11 @@ type kitchen struct {
 	pins map[string]identity.Handle // of the processes that have written a file of their name
 	last []func()                   // done when all processes have ended
 
-	strange      map[int]bool  // pids of the strangers
-	looks        map[proc]bool // look-alikes that a report has named by the marker
-	loose        bool          // what is only named may be left
-	bare         bool          // hob runs where no cgroup can be made
-	emptyCgroups bool          // its tasks may leave cgroups that hold nothing
+	strange map[int]bool    // pids of the strangers
+	looks   map[proc]bool   // look-alikes that a report has named by the marker
+	loose   bool            // what is only named may be left
+	bare    bool            // hob runs where no cgroup can be made
+	pen     *cgrouptest.Pen // hob and all that it starts are in it; nil where none can be made
 
 	hasCgroup bool                       // it can make one
 	truth     map[string]identity.Handle // of processes that a person has started
@@ -117,6 +142,8 @@ func open(t *testing.T) *kitchen {
 	k := &kitchen{t: t, dir: dir, bin: hobs.plain, host: host, pins: map[string]identity.Handle{},
 		strange: map[int]bool{}, looks: map[proc]bool{}, truth: map[string]identity.Handle{}}
 	t.Cleanup(k.close)
+	k.pen, err = cgrouptest.New(filepath.Base(dir))
+	k.check(err)
 	k.check(os.Chmod(dir, 0o755))
 	k.check(os.Mkdir(k.d(), 0o777))
 	k.check(os.Chmod(k.d(), 0o777)) // a child that has changed its user writes here
@@ -179,7 +206,19 @@ func (k *kitchen) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = k.dir, k.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: k.user}
+	k.penned(cmd)
 	return cmd
+}
+
+// penned has a command start in the kitchen's cgroup.
+func (k *kitchen) penned(cmd *exec.Cmd) {
+	if k.pen == nil {
+		return
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, k.pen.FD()
 }
 
 // hob runs a hob to its end.

@@ -179,7 +179,6 @@ func soakHere(t *testing.T) {
 func (s *soak) open() {
 	for _, name := range []string{"first", "second", "reborn"} {
 		p := &pot{kitchen: open(s.t), name: name, live: map[*exec.Cmd]bool{}}
-		p.emptyCgroups = true
 		p.testdata("soak.sh")
 		p.check(unix.Mkfifo(p.d()+"/never", 0o600))
 		for i, text := range strings.Split(soakRecipes, "\n---\n") {

@@ -135,6 +135,7 @@ func (p *pot) hobCommand(boot string, words ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env = p.dir, p.env
+	p.penned(cmd)
 	return cmd
 }
 
@@ -366,6 +367,12 @@ func (s *soak) reboot(st step) {
 				return
 			}
 			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	for deadline := time.Now().Add(patience); p.pen.Empty() != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Errorf("step %d: the cgroups outlive the reboot: %v", st.n, p.pen.Empty())
+			return
 		}
 	}
 	if err := os.WriteFile(p.boot, []byte(bootID(st.pick)), 0o600); err != nil {

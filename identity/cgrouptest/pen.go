@@ -1,0 +1,106 @@
+// Package cgrouptest shows what cgroups a test leaves behind.
+package cgrouptest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"hob/identity"
+)
+
+// Pen is a cgroup that things are started in: hob makes the cgroups of its tasks below
+// its own, so those that are left are there. A nil Pen is none, where none can be made.
+type Pen struct {
+	dir  string
+	open identity.Cgroup
+}
+
+// New makes one below the caller's own cgroup. Where cgroups are missing, or only root
+// may make them, it is nil.
+func New(name string) (*Pen, error) {
+	host, err := identity.Local()
+	if err != nil {
+		return nil, err
+	}
+	all := host.Cgroups()
+	at, err := all.Place(name)
+	if err == nil {
+		var g identity.Cgroup
+		if g, err = all.Make(at); err == nil {
+			return &Pen{at.Path, g}, nil
+		}
+	}
+	if errors.Is(err, identity.ErrUnsupported) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// FD is a descriptor of it, to start processes in it; -1 where there is none.
+func (p *Pen) FD() int {
+	if p == nil {
+		return -1
+	}
+	return p.open.FD()
+}
+
+// Enter moves this process into it, and so all that it starts from now on. Leave takes
+// it out again.
+func (p *Pen) Enter() error { return p.move("") }
+
+// Leave is the end of Enter.
+func (p *Pen) Leave() error { return p.move("..") }
+
+func (p *Pen) move(to string) error {
+	if p == nil {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(p.dir, to, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
+}
+
+// Left are the names of the cgroups that are in it.
+func (p *Pen) Left() ([]string, error) {
+	if p == nil {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(p.dir)
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// Procs are the processes in it and below.
+func (p *Pen) Procs() ([]int, error) {
+	if p == nil {
+		return nil, nil
+	}
+	in, err := p.open.Procs()
+	return in.PIDs, err
+}
+
+// Empty removes the cgroups that are in it. It errors where somebody is in one.
+func (p *Pen) Empty() error {
+	names, err := p.Left()
+	errs := []error{err}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(p.dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Remove removes it with all that is in it, if nobody is.
+func (p *Pen) Remove() error {
+	if p == nil {
+		return nil
+	}
+	return p.open.Remove()
+}
