@@ -12,12 +12,8 @@ type Late struct {
 	GPUs  string         // "0,1": the ones chosen for gpus: auto
 }
 
-// Bind fills in what is only known at the start: argv and environment of the
-// task with its port.
-func (t *Task) Bind(port int) (argv []string, env []EnvVar) { return t.BindLate(Late{Port: port}) }
-
-// BindLate is Bind with all that may have to be filled in. A variable whose value
-// stays unknown is left out of the environment.
+// BindLate fills in what is only known at the start: argv and environment of the
+// task. A variable whose value stays unknown is left out of the environment.
 func (t *Task) BindLate(late Late) (argv []string, env []EnvVar) {
 	argv = late.words(t.Command)
 	for _, v := range t.Env {
@@ -28,10 +24,7 @@ func (t *Task) BindLate(late Late) (argv []string, env []EnvVar) {
 	return argv, env
 }
 
-// BindReady is how the task shows that it answers, with its port; nil if up is ready.
-func (t *Task) BindReady(port int) *Ready { return t.BindReadyLate(Late{Port: port}) }
-
-// BindReadyLate is BindReady with all that may have to be filled in.
+// BindReadyLate is how the task shows that it answers, likewise filled in; nil if up is ready.
 func (t *Task) BindReadyLate(late Late) *Ready {
 	if t.Ready == nil {
 		return nil

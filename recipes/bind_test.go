@@ -20,11 +20,11 @@ func TestBind(t *testing.T) {
 	for i := range r.Tasks {
 		by[r.Tasks[i].Name] = &r.Tasks[i]
 	}
-	argv, _ := by["split"].Bind(4711)
+	argv, _ := by["split"].BindLate(Late{Port: 4711})
 	if got := argv[len(argv)-2:]; !slices.Equal(got, []string{"${port}", "x4711y"}) {
 		t.Errorf("late words %q", got)
 	}
-	_, env := by["env"].Bind(1)
+	_, env := by["env"].BindLate(Late{Port: 1})
 	if i := slices.IndexFunc(env, func(v EnvVar) bool { return v.Name == "TOKEN" }); env[i].Value != "hf_s3cret ${port}" {
 		t.Errorf("what an env_file says is text: %q", env[i].Value)
 	}
@@ -35,7 +35,7 @@ func TestBind(t *testing.T) {
 	if got := by["ports"].BindReadyLate(Late{Ports: map[string]int{"split": 12}}).Exec[1]; got != "127.0.0.1:12" {
 		t.Errorf("port in exec: %q", got)
 	}
-	if by["shell"].BindReady(1) != nil {
+	if by["shell"].BindReadyLate(Late{Port: 1}) != nil {
 		t.Error("ready without a probe")
 	}
 }
@@ -78,7 +78,7 @@ func TestReferencesInVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv, env := r.Tasks[0].Bind(80)
+	argv, env := r.Tasks[0].BindLate(Late{Port: 80})
 	if want := o.Getenv("LOOKS"); argv[0] != want || argv[1] != "80" || env[0].Value != want {
 		t.Errorf("argv %q, env %q", argv, env)
 	}
@@ -126,7 +126,7 @@ func TestDollarsSurvive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		argv, env := r.Tasks[0].Bind(80)
+		argv, env := r.Tasks[0].BindLate(Late{Port: 80})
 		if argv[1] != want || env[0].Value != want {
 			t.Fatalf("%s became %q and %q", text, argv[1], env[0].Value)
 		}

@@ -19,13 +19,9 @@ type Finding struct {
 // maxFindings: more than the first few causes are consequences of them.
 const maxFindings = 5
 
-// Diagnose says what is wrong with a task from the last lines of its log: the
-// engine's own rules first, then those for all. It looks at nothing else.
-func Diagnose(engine string, lines []string) []Finding {
-	return DiagnoseIn("", engine, lines)
-}
-
-// DiagnoseIn is Diagnose with a person's own engines, which take precedence.
+// DiagnoseIn says what is wrong with a task from the last lines of its log: the
+// engine's own rules first, then those for all. It looks at nothing else. A person's
+// own engines are in engineDir, if that is not "", and take precedence.
 func DiagnoseIn(engineDir, engine string, lines []string) []Finding {
 	clean := make([]string, len(lines))
 	for i, line := range lines {

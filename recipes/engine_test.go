@@ -87,7 +87,7 @@ func checkDiagnosis(t *testing.T, engine string, r *diagnosis) {
 		t.Fatalf("not whole: %+v", r)
 	}
 	lines := []string{"INFO all is well", "\x1b[31m" + r.example + "\x1b[0m\r", "Traceback (most recent call last):"}
-	found := Diagnose(engine, lines)
+	found := DiagnoseIn("", engine, lines)
 	if len(found) == 0 || found[0] != r.finding(r.example) {
 		t.Errorf("found %+v\nwant  %+v", found, r.finding(r.example))
 	}
@@ -103,7 +103,7 @@ func TestDiagnosisSaysNothingOfGoodLogs(t *testing.T) {
 		"Loading safetensors checkpoint shards: 100% Completed | 4/4 [00:02<00:00]",
 	}
 	for _, name := range append([]string{"", "no-such-engine"}, EngineNames("")...) {
-		if found := Diagnose(name, good); len(found) != 0 {
+		if found := DiagnoseIn("", name, good); len(found) != 0 {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -111,7 +111,7 @@ func TestDiagnosisSaysNothingOfGoodLogs(t *testing.T) {
 
 func TestDiagnosisNamesTheCauseOnce(t *testing.T) {
 	line := "Error: listen tcp 127.0.0.1:11434: bind: address already in use"
-	found := Diagnose("ollama", []string{line, "x", line})
+	found := DiagnoseIn("", "ollama", []string{line, "x", line})
 	if len(found) != 1 || found[0].Engine != "ollama" || !strings.HasPrefix(found[0].Cause, "127.0.0.1:11434 is taken") {
 		t.Errorf("found %+v", found)
 	}

@@ -15,19 +15,20 @@ import (
 
 // Defaults of the language; the tables say them to people.
 const (
-	readyTimeout = 5 * time.Minute
-	hookTimeout  = 5 * time.Minute
+	hookTimeout = 5 * time.Minute
 
 	stopHookTimeout = time.Minute // whoever stops a task waits for it
 
-	readyInterval = 250 * time.Millisecond
 	stopGrace     = 30 * time.Second
 	stopTermGrace = 5 * time.Second
 )
 
-// What restart and retries come to when the recipe does not say; the keeper knows
+// What readiness, restart and retries come to when the recipe does not say; the keeper knows
 // no others.
 const (
+	ReadyTimeout  = 5 * time.Minute        // to become ready
+	ReadyInterval = 250 * time.Millisecond // between two looks before that, and less at first
+
 	RestartMax  = 3           // ends in a row
 	RestartWait = time.Second // before the first, doubled each time
 )
@@ -304,7 +305,7 @@ func (l *loader) ready(d *draft) *Ready {
 	r := &Ready{
 		HTTP: n.get("http").str(), TCP: n.get("tcp").isTrue(), Log: n.get("log").str(),
 		Exec: n.get("exec").words(), Completion: n.get("completion").isTrue(), Listener: n.get("listener").str(),
-		Timeout: n.get("timeout").duration(readyTimeout), Interval: n.get("interval").duration(readyInterval),
+		Timeout: n.get("timeout").duration(ReadyTimeout), Interval: n.get("interval").duration(ReadyInterval),
 	}
 	r.key(n, d.engine)
 	l.headers(n, r)

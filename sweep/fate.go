@@ -66,31 +66,3 @@ var (
 	// ErrRefused: a process that was named by its id is not the one it is taken for.
 	ErrRefused = errors.New("refused")
 )
-
-// Exit codes of reports (design: 0 clean, 3 survivors, 4 unverified, 5 refused, 1 failed).
-const (
-	exitClean      = 0
-	exitFailed     = 1
-	exitSurvivors  = 3
-	exitUnverified = 4
-	exitRefused    = 5
-)
-
-// ExitCode is the exit code for reports and the error that came with them.
-// Where several apply: 5, 3, 4, 1.
-func ExitCode(reports []Report, err error) int {
-	has := func(v Verdict) bool {
-		return slices.ContainsFunc(reports, func(r Report) bool { return r.Verdict == v })
-	}
-	switch {
-	case errors.Is(err, ErrRefused):
-		return exitRefused
-	case has(Survivors):
-		return exitSurvivors
-	case has(Unverified), errors.Is(err, ErrNotSaved):
-		return exitUnverified
-	case err != nil:
-		return exitFailed
-	}
-	return exitClean
-}

@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 
 	"hob/identity"
@@ -72,34 +70,6 @@ func TestVerdictOf(t *testing.T) {
 		}
 		if got := verdictOf(members, row.inspection, row.blind); got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
-		}
-	}
-}
-
-func TestExitCode(t *testing.T) {
-	other := errors.New("the pane would not close")
-	table := []struct {
-		verdicts []Verdict
-		err      error
-		want     int
-	}{
-		{nil, nil, 0},
-		{[]Verdict{Clean, Clean}, nil, 0},
-		{[]Verdict{Clean, Survivors}, nil, 3},
-		{[]Verdict{Unverified, Survivors}, nil, 3},
-		{[]Verdict{Unverified}, nil, 4},
-		{[]Verdict{Clean}, fmt.Errorf("x: %w", ErrNotSaved), 4},
-		{[]Verdict{Clean}, other, 1},
-		{[]Verdict{Survivors}, other, 3},
-		{[]Verdict{Survivors}, fmt.Errorf("x: %w", ErrRefused), 5},
-	}
-	for _, row := range table {
-		var reports []Report
-		for _, v := range row.verdicts {
-			reports = append(reports, Report{Verdict: v})
-		}
-		if got := ExitCode(reports, row.err); got != row.want {
-			t.Errorf("%v, %v: exit %d, want %d", row.verdicts, row.err, got, row.want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestAdoptGoneBetween(t *testing.T) {
 	if err := m.whoRuns(t.Context(), &strange); !errors.Is(err, ErrRefused) {
 		t.Errorf("no child of the server: %v", err)
 	}
-	if err := srv.KillPane(t.Context(), pane.ID); err != nil && !errors.Is(err, tmux.ErrLost) {
+	if err := tmuxtest.KillPane(t.Context(), srv, pane.ID); err != nil && !errors.Is(err, tmux.ErrLost) {
 		t.Fatal(err)
 	}
 	tmuxtest.WaitFor(t, "its process to end", func() bool { return m.finding(&found.first).Verdict == identity.Gone })

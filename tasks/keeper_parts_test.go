@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hob/recipes"
 )
 
 func TestLastLine(t *testing.T) {
@@ -251,7 +253,8 @@ func TestPace(t *testing.T) {
 		{20 * time.Millisecond, time.Minute, 20 * time.Millisecond},
 		{10 * time.Millisecond, 0, 10 * time.Millisecond},
 		{2 * time.Second, 0, 2 * time.Second},
-		{probeEvery, -time.Second, probeSoon},
+		{recipes.ReadyInterval, -time.Second, probeSoon},
+		{300 * time.Millisecond, 0, 300 * time.Millisecond},
 	} {
 		if got := pace(c.every, c.waited); got != c.want {
 			t.Errorf("every %v, waited %v: %v", c.every, c.waited, got)

@@ -8,17 +8,16 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/recipes"
 	"hob/tasks/probe"
 )
 
 // Bounds of readiness.
 const (
-	probeEvery      = 500 * time.Millisecond // before the first answer
-	probeSoon       = 25 * time.Millisecond  // at the very start
-	watchEvery      = 10 * time.Second       // once it has answered
-	completeEvery   = time.Minute            // the same, where an attempt is real work
-	defaultDeadline = 5 * time.Minute        // to become ready
-	missesBefore    = 3                      // failed attempts in a row until what was ready is not: a busy server misses one
+	probeSoon     = 25 * time.Millisecond // at the very start
+	watchEvery    = 10 * time.Second      // once it has answered
+	completeEvery = time.Minute           // the same, where an attempt is real work
+	missesBefore  = 3                     // failed attempts in a row until what was ready is not: a busy server misses one
 )
 
 // readyWatch is what the keeper knows about whether its task answers. All but
@@ -66,7 +65,7 @@ func (r *readyWatch) begin(k *keeper) {
 	r.at, r.misses = now, 0
 	r.sample, r.moved = probe.Sample{At: now}, time.Time{}
 	r.every, r.later = paces(k.spec.Ready)
-	r.wait = probe.Patience{Start: now, Timeout: defaultDeadline}
+	r.wait = probe.Patience{Start: now, Timeout: recipes.ReadyTimeout}
 	if k.spec.Ready != nil && k.spec.Ready.Timeout > 0 {
 		r.wait.Timeout = k.spec.Ready.Timeout
 	}
@@ -122,7 +121,7 @@ func expectOf(r *Readiness) (probe.Expect, error) {
 
 // paces are the intervals before and after the first answer.
 func paces(r *Readiness) (every, later time.Duration) {
-	every, later = probeEvery, watchEvery
+	every, later = recipes.ReadyInterval, watchEvery
 	if r == nil {
 		return every, later
 	}
@@ -139,7 +138,7 @@ func paces(r *Readiness) (every, later time.Duration) {
 // the wait so far, so that a server which starts fast is not kept waiting much
 // longer than it takes. An interval that is longer than usual was chosen.
 func pace(every, waited time.Duration) time.Duration {
-	if every > probeEvery {
+	if every > recipes.ReadyInterval {
 		return every
 	}
 	return min(every, max(probeSoon, waited/4))

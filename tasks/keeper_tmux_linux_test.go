@@ -33,7 +33,7 @@ func (g *rig) startIn(s *tmux.Server) tmux.Pane {
 	}
 	go g.watch(pane.PID)
 	g.t.Cleanup(func() {
-		_ = s.KillServer(context.Background())
+		_ = tmuxtest.KillServer(context.Background(), s)
 		<-g.ended // before its folder is removed
 		if g.t.Failed() {
 			events, _, _ := g.run.Events()
@@ -84,7 +84,7 @@ func TestTmuxInstantExits(t *testing.T) {
 		if k := g.keeper(); k.Pane != pane.ID || k.Keeper.PID != pane.PID {
 			t.Errorf("round %d: keeper %+v, pane %+v", i, k, pane)
 		}
-		if err := s.KillPane(t.Context(), pane.ID); err != nil {
+		if err := tmuxtest.KillPane(t.Context(), s, pane.ID); err != nil {
 			t.Error(err)
 		}
 	}
@@ -95,9 +95,13 @@ func TestTmuxInstantExits(t *testing.T) {
 func TestTmuxEndsByAnotherHand(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(g *rig, s *tmux.Server, pane tmux.Pane) error{
-		"kill-pane":    func(g *rig, s *tmux.Server, pane tmux.Pane) error { return s.KillPane(g.t.Context(), pane.ID) },
-		"kill-server":  func(g *rig, s *tmux.Server, pane tmux.Pane) error { return s.KillServer(g.t.Context()) },
-		"kill-session": func(g *rig, s *tmux.Server, pane tmux.Pane) error { return s.KillSession(g.t.Context(), pane.Session) },
+		"kill-pane": func(g *rig, s *tmux.Server, pane tmux.Pane) error {
+			return tmuxtest.KillPane(g.t.Context(), s, pane.ID)
+		},
+		"kill-server": func(g *rig, s *tmux.Server, pane tmux.Pane) error { return tmuxtest.KillServer(g.t.Context(), s) },
+		"kill-session": func(g *rig, s *tmux.Server, pane tmux.Pane) error {
+			return tmuxtest.KillSession(g.t.Context(), s, pane.Session)
+		},
 		"crash": func(g *rig, s *tmux.Server, pane tmux.Pane) error {
 			g.signalPid(pane.ServerPID, syscall.SIGKILL)
 			return nil

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// WriteKeeper writes keeper.json, as a keeper does that tests only speak of.
+func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, durable) }
+
 // patience is how long a test waits for a condition. It is generous: what is
 // awaited takes milliseconds.
 const patience = 30 * time.Second

@@ -72,7 +72,7 @@ func TestPanesInARestartedServer(t *testing.T) {
 			g := newPaneRig(t, layout...)
 			p := g.maker()
 			before := g.spawn(p, "a")
-			if err := g.srv.KillServer(t.Context()); err != nil {
+			if err := tmuxtest.KillServer(t.Context(), g.srv); err != nil {
 				t.Fatal(err)
 			}
 			other := tmuxtest.Sleeper(t, g.srv, "other")
@@ -130,7 +130,7 @@ func TestCloseThePaneOfAnEarlierServer(t *testing.T) {
 	p := g.maker()
 	a := g.spawn(p, "a")
 	pane := &Pane{Pane: a.ID, PID: a.PID, Server: p.serverOf(a)}
-	if err := g.srv.KillServer(t.Context()); err != nil {
+	if err := tmuxtest.KillServer(t.Context(), g.srv); err != nil {
 		t.Fatal(err)
 	}
 	again := g.maker()
@@ -168,7 +168,7 @@ func TestTheLastServerIsFoundAgain(t *testing.T) {
 		t.Errorf("%+v, %v", panes, err)
 	}
 	// Torn, it may have named one: that is not "there is none".
-	if err := errors.Join(g.srv.KillServer(context.WithoutCancel(t.Context())), os.WriteFile(filepath.Join(g.m.Store.Home, "server.json"), []byte("{"), 0o600)); err != nil {
+	if err := errors.Join(tmuxtest.KillServer(context.WithoutCancel(t.Context()), g.srv), os.WriteFile(filepath.Join(g.m.Store.Home, "server.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var torn *RecordError
@@ -244,7 +244,7 @@ func TestAServerThatEndsAtOnce(t *testing.T) {
 	g := newPaneRig(t)
 	p := g.maker()
 	pane := g.spawn(p, "a")
-	if err := g.srv.KillServer(t.Context()); err != nil {
+	if err := tmuxtest.KillServer(t.Context(), g.srv); err != nil {
 		t.Fatal(err)
 	}
 	ref := *p.serverOf(pane)

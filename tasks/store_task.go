@@ -103,9 +103,7 @@ func (t *TaskDir) ReadKeeper() (Keeper, error) {
 	return read(t, "keeper.json", func(v *Keeper) error { return ofAStart(v.Nonce) })
 }
 
-// WriteKeeper writes keeper.json. Only the task's keeper does.
-func (t *TaskDir) WriteKeeper(v Keeper) error { return t.writeKeeper(v, durable) }
-
+// writeKeeper writes keeper.json. Only the task's keeper does.
 func (t *TaskDir) writeKeeper(v Keeper, how lasting) error {
 	v.Schema = Schema
 	return write(t, "keeper.json", v, func(v *Keeper) error { return ofAStart(v.Nonce) }, how)

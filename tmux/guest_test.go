@@ -31,8 +31,7 @@ func TestGuestOnlyReads(t *testing.T) {
 	}
 	_, spawned := guest.Spawn(t.Context(), tmux.Spawn{Session: "mine", New: true, Argv: []string{"sleep", "600"}})
 	for what, err := range map[string]error{
-		"spawn": spawned, "kill-pane": guest.KillPane(t.Context(), pane.ID), "kill exactly": guest.KillExactly(t.Context(), pane),
-		"kill-session": guest.KillSession(t.Context(), "theirs"), "kill-server": guest.KillServer(t.Context()),
+		"spawn": spawned, "kill exactly": guest.KillExactly(t.Context(), pane), "kill empty": guest.KillEmpty(t.Context()),
 		"dress": guest.Dress(t.Context(), pane, tmux.Look{Title: "x"}),
 	} {
 		if !errors.Is(err, tmux.ErrReadOnly) {

@@ -12,15 +12,6 @@ import (
 	"time"
 )
 
-// KillPane kills the pane with this id ("%7"). ErrNoTarget when there is none.
-func (s *Server) KillPane(ctx context.Context, id string) error {
-	if err := checkID("pane", paneID, id); err != nil {
-		return err
-	}
-	_, err := s.run(ctx, "/", "kill-pane", "-t", id)
-	return err
-}
-
 // KillExactly kills the pane only if, at that moment and inside the server, its
 // id, its first process and the server's own process are the ones in p. So an
 // id that a new server gave to another pane between a look and the kill is
@@ -49,28 +40,6 @@ func killed(answer string, p Pane) error {
 		return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrOther)
 	}
 	return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrNoTarget)
-}
-
-// KillSession kills the session with this id ("$3") or exact name. ErrNoTarget
-// when there is none.
-func (s *Server) KillSession(ctx context.Context, target string) error {
-	if !sessionID().MatchString(target) {
-		if err := checkName("session", target); err != nil {
-			return err
-		}
-		target = "=" + target // without it "web" would also be "web-prod"
-	}
-	_, err := s.run(ctx, "/", "kill-session", "-t", target)
-	return err
-}
-
-// KillServer ends the server and waits until its socket answers no more.
-// ErrNoServer when none runs.
-func (s *Server) KillServer(ctx context.Context) error {
-	if _, err := s.run(ctx, "/", "kill-server"); err != nil {
-		return err
-	}
-	return s.waitSocket(ctx, false)
 }
 
 // KillEmpty ends the server if it has no session, which the server itself decides

@@ -69,7 +69,7 @@ func TestErrorWithExitCodeZero(t *testing.T) {
 	if len(s.Socket) > maxSocket {
 		t.Skipf("temp folder too deep: %s", s.Socket)
 	}
-	if err := s.KillPane(context.Background(), "%1"); !errors.Is(err, ErrNoServer) {
+	if err := s.KillEmpty(context.Background()); !errors.Is(err, ErrNoServer) {
 		t.Errorf("kill through a missing folder: %v", err)
 	}
 }

@@ -39,28 +39,34 @@ func TestTargetsMatchNoPrefix(t *testing.T) {
 	s := tmuxtest.New(t)
 	ctx := t.Context()
 	web, prod := tmuxtest.Sleeper(t, s, "web"), tmuxtest.Sleeper(t, s, "web-prod")
-	if err := s.KillSession(ctx, "web"); err != nil {
+	if err := s.KillExactly(ctx, web); err != nil { // and the session with its last pane
 		t.Fatal(err)
 	}
-	for _, target := range []string{"web", web.Session, "we", "web-pro"} {
-		if err := s.KillSession(ctx, target); !errors.Is(err, tmux.ErrNoTarget) {
-			t.Errorf("kill of the missing session %q: %v", target, err)
+	into := func(session string) error {
+		_, err := s.Spawn(ctx, tmux.Spawn{Session: session, Argv: []string{"sleep", "600"}})
+		return err
+	}
+	for _, target := range []string{"=web", web.Session, "=we", "=web-pro"} {
+		if err := into(target); !errors.Is(err, tmux.ErrNoTarget) {
+			t.Errorf("a pane in the missing session %q: %v", target, err)
 		}
 	}
-	for _, target := range []string{"we*", "=web-prod", "", "web-prod:", "web.prod", "%0", "@0"} {
-		if err := s.KillSession(ctx, target); !errors.Is(err, tmux.ErrName) {
-			t.Errorf("kill of session %q: %v", target, err)
+	for _, target := range []string{"we*", "web", "", "=", "=web-prod:", "=web.prod", "%0", "@0"} {
+		if err := into(target); !errors.Is(err, tmux.ErrName) {
+			t.Errorf("a pane in session %q: %v", target, err)
+		}
+	}
+	for _, id := range []string{"web-prod", "=web-prod", "0", "", "$1", "@1", "%", "%1x", "%1 ", "{last}", "!"} {
+		p := prod
+		p.ID = id
+		if err := s.KillExactly(ctx, p); !errors.Is(err, tmux.ErrName) {
+			t.Errorf("kill of pane %q: %v", id, err)
 		}
 	}
 	if got := tmuxtest.Find(t, s, prod.ID); got == nil || got.Dead {
 		t.Fatalf("web-prod was hit: %+v", got)
 	}
-	for _, id := range []string{"web-prod", "=web-prod", "0", "", "$1", "@1", "%", "%1x", "%1 ", "{last}", "!"} {
-		if err := s.KillPane(ctx, id); !errors.Is(err, tmux.ErrName) {
-			t.Errorf("kill of pane %q: %v", id, err)
-		}
-	}
-	if err := s.KillSession(ctx, prod.Session); err != nil {
+	if err := s.KillExactly(ctx, prod); err != nil {
 		t.Error(err)
 	}
 	if panes, err := s.Panes(ctx); err != nil || len(panes) != 0 {
@@ -71,27 +77,31 @@ func TestTargetsMatchNoPrefix(t *testing.T) {
 	}
 }
 
-func TestKillPane(t *testing.T) {
+// One pane is closed, and not those whose ids begin like its.
+func TestKillOneOfMany(t *testing.T) {
 	s := tmuxtest.New(t)
 	ctx := t.Context()
 	first := tmuxtest.Sleeper(t, s, "kill")
-	var ids []string
+	var panes []tmux.Pane
 	for range 11 {
 		p, err := s.Spawn(ctx, tmux.Spawn{Session: first.Session, Argv: []string{"sleep", "600"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, p.ID)
+		panes = append(panes, p)
 	}
-	if err := s.KillPane(ctx, "%1"); err != nil {
+	if panes[0].ID != "%1" {
+		t.Fatalf("the first is %s", panes[0].ID)
+	}
+	if err := s.KillExactly(ctx, panes[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.KillPane(ctx, "%1"); !errors.Is(err, tmux.ErrNoTarget) {
+	if err := s.KillExactly(ctx, panes[0]); !errors.Is(err, tmux.ErrNoTarget) {
 		t.Errorf("the second kill: %v", err)
 	}
-	for _, id := range ids[1:] {
-		if tmuxtest.Find(t, s, id) == nil {
-			t.Errorf("pane %s went with %%1", id)
+	for _, p := range panes[1:] {
+		if tmuxtest.Find(t, s, p.ID) == nil {
+			t.Errorf("pane %s went with %%1", p.ID)
 		}
 	}
 	if _, err := s.Text(ctx, "%1"); !errors.Is(err, tmux.ErrNoTarget) {
@@ -104,7 +114,7 @@ func TestKillExactly(t *testing.T) {
 	s := tmuxtest.New(t)
 	ctx := t.Context()
 	old := tmuxtest.Sleeper(t, s, "first")
-	if err := s.KillServer(ctx); err != nil {
+	if err := tmuxtest.KillServer(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.KillExactly(ctx, old); !errors.Is(err, tmux.ErrNoServer) {
@@ -148,7 +158,7 @@ func TestKillEmpty(t *testing.T) {
 	if err := s.KillEmpty(ctx); !errors.Is(err, tmux.ErrSessions) || tmuxtest.Find(t, s, p.ID) == nil {
 		t.Fatalf("with a session: %v", err)
 	}
-	if err := s.KillPane(ctx, p.ID); err != nil {
+	if err := tmuxtest.KillPane(ctx, s, p.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.KillEmpty(ctx); err != nil {
@@ -159,15 +169,13 @@ func TestKillEmpty(t *testing.T) {
 	}
 }
 
-func TestKillServer(t *testing.T) {
+// A start right after the end of a server does not meet the old one.
+func TestStartAfterTheEnd(t *testing.T) {
 	s := tmuxtest.New(t)
 	ctx := t.Context()
-	if err := s.KillServer(ctx); !errors.Is(err, tmux.ErrNoServer) {
-		t.Errorf("without a server: %v", err)
-	}
-	for range 3 { // a start right after the end must not meet the old one
+	for range 3 {
 		p := tmuxtest.Sleeper(t, s, "again")
-		if err := s.KillServer(ctx); err != nil {
+		if err := errors.Join(s.KillExactly(ctx, p), s.KillEmpty(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Panes(ctx); !errors.Is(err, tmux.ErrNoServer) {
@@ -430,7 +438,7 @@ func TestForget(t *testing.T) {
 	if err := s.Forget(); err != nil || !there() {
 		t.Fatalf("a living server's: %v, %t", err, there())
 	}
-	if err := s.KillServer(t.Context()); err != nil {
+	if err := tmuxtest.KillServer(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time it is gone already

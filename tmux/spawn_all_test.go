@@ -92,7 +92,7 @@ func TestSpawnAllStops(t *testing.T) {
 				t.Errorf("%d panes before, %d after, %v", len(before), len(after), err)
 			}
 			for _, p := range panes {
-				if err := s.KillPane(t.Context(), p.ID); err != nil {
+				if err := tmuxtest.KillPane(t.Context(), s, p.ID); err != nil {
 					t.Error(err)
 				}
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -108,12 +109,18 @@ func (b *brokenHome) task(d *tasks.TaskDir, state tasks.State) error {
 	return errors.Join(d.Create(),
 		d.WriteTask(tasks.Task{Run: d.Run, Task: d.Name, Kind: sweep.Server, State: state, Nonce: "n", StartedAt: &now}),
 		d.WriteSpec(tasks.Spec{Run: d.Run, Task: d.Name, Nonce: "n", Args: []string{"sleep", "1000"}, Dir: "/"}),
-		d.WriteKeeper(tasks.Keeper{Nonce: "n", Keeper: b.dead, Command: &b.dead, Empty: true}),
+		writeKeeper(d, tasks.Keeper{Schema: tasks.Schema, Nonce: "n", Keeper: b.dead, Command: &b.dead, Empty: true}),
 		d.WriteExit(tasks.Exit{Nonce: "n", Code: &code, At: now}),
 		d.WriteStop(tasks.StopRequest{Nonce: "n", Reason: "down", At: now}),
 		d.WriteCapture(sweep.Capture{Run: d.Run, Task: d.Name, Phase: "stop", Members: []sweep.Member{member}}, true),
 		d.WriteReport(sweep.Report{Run: d.Run, Task: d.Name, Reason: "down", EndedAt: now, Verdict: sweep.Clean}),
 		os.WriteFile(d.LogPath(), []byte("a line\n"), 0o600))
+}
+
+// writeKeeper writes what only a keeper does.
+func writeKeeper(d *tasks.TaskDir, k tasks.Keeper) error {
+	data, err := json.Marshal(k)
+	return errors.Join(err, os.WriteFile(filepath.Join(d.Path, "keeper.json"), data, 0o600))
 }
 
 // hob runs a verb in this process.

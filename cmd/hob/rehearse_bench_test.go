@@ -114,7 +114,7 @@ func (x *bench) bare(r *recipes.Recipe, layer int) time.Duration {
 	for len(r.Tasks) > len(running) {
 		var wg sync.WaitGroup
 		for _, t := range r.Tasks[len(running):min(len(running)+layer, len(r.Tasks))] {
-			argv, _ := t.Bind(t.Port.Number)
+			argv, _ := t.BindLate(recipes.Late{Port: t.Port.Number})
 			c := exec.Command(argv[0], argv[1:]...)
 			c.Env = append(x.env, "SPT_NOENV=1")
 			if err := c.Start(); err != nil {

@@ -5,9 +5,11 @@ package tmuxtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,11 +32,54 @@ func New(t testing.TB) *tmux.Server {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
-		if err := s.KillServer(ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
+		if err := KillServer(ctx, s); err != nil && !errors.Is(err, tmux.ErrNoServer) {
 			t.Errorf("ending the test's tmux server: %v", err)
 		}
 	})
 	return s
+}
+
+// KillServer does what a person may do: it ends the server, and waits until it is
+// gone. tmux.ErrNoServer when none runs.
+func KillServer(ctx context.Context, s *tmux.Server) error {
+	if !s.Answers(ctx) {
+		return tmux.ErrNoServer
+	}
+	err := kill(ctx, s, "kill-server")
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for err == nil && s.Answers(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return err
+}
+
+// KillSession ends a session as a person may, by its id or exact name.
+func KillSession(ctx context.Context, s *tmux.Server, session string) error {
+	if !strings.HasPrefix(session, "$") {
+		session = "=" + session
+	}
+	return kill(ctx, s, "kill-session", "-t", session)
+}
+
+// KillPane closes a pane as a person may. The server may end with its last one before
+// it has answered.
+func KillPane(ctx context.Context, s *tmux.Server, id string) error {
+	return kill(ctx, s, "kill-pane", "-t", id)
+}
+
+func kill(ctx context.Context, s *tmux.Server, args ...string) error {
+	cmd := exec.CommandContext(ctx, s.Bin, append([]string{"-u", "-S", s.Socket, "-f", os.DevNull}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
+	out, err := cmd.CombinedOutput()
+	if said := string(out); err == nil || strings.Contains(said, "server exited") || strings.Contains(said, "lost server") {
+		return nil
+	}
+	return fmt.Errorf("tmux %q: %w: %s", args, err, out)
 }
 
 // Socket is a path for a socket in a 0700 folder that is gone after the test. It
