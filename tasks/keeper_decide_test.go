@@ -186,3 +186,23 @@ func TestEndState(t *testing.T) {
 		}
 	}
 }
+
+// TestStartAfter: a restart waits for what the life before held, and not for ever.
+func TestStartAfter(t *testing.T) {
+	for _, c := range []struct {
+		waited time.Duration
+		holder string
+		start  bool
+		note   string
+	}{
+		{0, "", true, ""},
+		{time.Hour, "", true, ""},
+		{0, "port 80 is still held", false, "restart waits, 5m0s at most: port 80 is still held"},
+		{restartPatience - 1, "x", false, "restart waits, 5m0s at most: x"},
+		{restartPatience, "x", true, "restart has waited 5m0s, and waits no longer: x"},
+	} {
+		if start, note := startAfter(c.waited, c.holder); start != c.start || note != c.note {
+			t.Errorf("%v, %q: %t, %q", c.waited, c.holder, start, note)
+		}
+	}
+}

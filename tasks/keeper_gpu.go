@@ -37,7 +37,7 @@ type gpuWatch struct {
 // begin looks out for a command that has just been started.
 func (w *gpuWatch) begin(k *keeper) {
 	w.end(k)
-	w.at = k.h.Now().Add(gpuSoon)
+	w.at, k.rec.GPUNote = k.h.Now().Add(gpuSoon), gpu.NotRead
 }
 
 // end stops looking: nothing of ours may be in the tree of a task that ends.
@@ -70,9 +70,18 @@ func (w *gpuWatch) tick(k *keeper, now time.Time) {
 	if !ok {
 		k.complain("gpu.lock", err)
 		w.at = now.Add(gpuSoon)
+		w.unknown(k, "GPU memory is not known: another keeper is asking nvidia-smi, which has not answered yet")
 		return
 	}
+	w.unknown(k, "GPU memory is not known: nvidia-smi has not answered yet")
 	w.ask(k, smi, unlock)
+}
+
+// unknown says why nothing is known, where nothing is: what was read has its time.
+func (w *gpuWatch) unknown(k *keeper, why string) {
+	if k.rec.GPUBytes == nil {
+		k.rec.GPUNote = why
+	}
 }
 
 // ask runs nvidia-smi beside the loop, and writes down what it says.

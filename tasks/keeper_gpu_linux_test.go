@@ -99,6 +99,27 @@ func TestGPUMemoryThatIsNotKnown(t *testing.T) {
 	})
 }
 
+// TestGPUMemoryWhileAnotherAsks: a driver that does not answer keeps all keepers of the
+// state folder waiting; meanwhile they say so, and know no number.
+func TestGPUMemoryWhileAnotherAsks(t *testing.T) {
+	g := newRig(t, sweep.Server, "sleep", "1000").withSMI(everybodyHolds)
+	unlock, ok, err := tryLock(filepath.Join(g.run.store.Home, gpuLock))
+	if !ok {
+		t.Fatal(err)
+	}
+	defer unlock()
+	g.start().up()
+	if k := g.keeper(); k.GPUBytes == nil && k.GPUNote == "" {
+		t.Error("it was not looked at, and no note says so")
+	}
+	g.until("the reason", func() bool { return strings.Contains(g.keeper().GPUNote, "another keeper is asking nvidia-smi") })
+	if k := g.keeper(); k.GPUBytes != nil || k.GPUAt != nil {
+		t.Errorf("%v at %v", k.GPUBytes, k.GPUAt)
+	}
+	unlock()
+	g.until("GPU memory is read", func() bool { k := g.keeper(); return k.GPUBytes != nil && k.GPUNote == "" })
+}
+
 // TestHangingGPUDriver holds up no end: nvidia-smi is ended with the task.
 func TestHangingGPUDriver(t *testing.T) {
 	for name, end := range map[string]func(*rig){

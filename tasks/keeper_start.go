@@ -11,6 +11,7 @@ import (
 	"hob/identity/child"
 	"hob/identity/cut"
 	"hob/sweep"
+	"hob/sweep/gpu"
 )
 
 // begin starts the command, for the first time or again.
@@ -99,7 +100,7 @@ func (k *keeper) born(pid, pidfd int) error {
 	}
 	ref, now := pin.Ref(), k.h.Now()
 	k.life.pin, k.life.ref = pin, &ref
-	k.rec.Command, k.rec.StartedAt = &ref, &now
+	k.rec.Command, k.rec.StartedAt, k.rec.GPUNote = &ref, &now, gpu.NotRead
 	k.ready.begin(k) // in the same write: who waits for the command sees at once that up is ready
 	return k.save(whole)
 }
@@ -207,18 +208,36 @@ func (k *keeper) restartDue(now time.Time) bool {
 	if !l.restart.again || !l.reported || !k.reaper.Empty() || now.Before(l.exit.At.Add(l.restart.pause)) {
 		return false
 	}
-	holder := k.portHolder()
+	holder, known := k.portHolder(), true
 	if holder == "" && !k.gpus.returned(k, now) {
-		holder = k.gpus.held
-		if holder == "" {
-			return false // nvidia-smi is being asked
+		holder, known = k.gpus.held, k.gpus.held != ""
+		if !known {
+			holder = "nvidia-smi has not said yet whether GPU memory is free"
 		}
 	}
-	if holder != "" && k.rec.ReadyNote != holder {
-		k.rec.ReadyNote = holder
-		k.note("restart waits: %s", holder)
+	start, note := startAfter(now.Sub(l.exit.At.Add(l.restart.pause)), holder)
+	if note != "" && (known || start) && k.rec.ReadyNote != note {
+		k.rec.ReadyNote = note
+		k.note("%s", note)
 	}
-	return holder == ""
+	return start
+}
+
+// restartPatience is how long a restart waits for what the life before held. Then the
+// command is started all the same, which will say itself what it lacks: that ends as
+// any restart that fails, and does not wait for ever for what may never come.
+const restartPatience = 5 * time.Minute
+
+// startAfter decides whether a restart that has waited so long waits on for what is
+// held, "" when nothing is.
+func startAfter(waited time.Duration, holder string) (start bool, note string) {
+	switch {
+	case holder == "":
+		return true, ""
+	case waited < restartPatience:
+		return false, fmt.Sprintf("restart waits, %s at most: %s", restartPatience, holder)
+	}
+	return true, fmt.Sprintf("restart has waited %s, and waits no longer: %s", restartPatience, holder)
 }
 
 // portHolder says who has the task's port, "" for nobody. A listener that cannot
