@@ -206,7 +206,7 @@ func (m *Manager) whoRuns(ctx context.Context, f *foundPane) error {
 		return err
 	}
 	f.first = first
-	if f.chosen, err = chooseRoot(table.Procs, first.PID); err != nil {
+	if f.chosen, err = chooseRoot(table.Procs, first.PID, lives(m.Host)); err != nil {
 		return fmt.Errorf("pane %s: %w", f.pane.ID, err)
 	}
 	for i, pid := range append([]int{f.chosen.Command}, f.chosen.Others...) {

@@ -20,14 +20,17 @@ type chosen struct {
 // chooseRoot decides which process of a pane is adopted. It is pure. Where the
 // pane's first process has given its terminal to another group (tcsetpgrp(3)), as
 // shells do that a person types into, it is that job; else it is the first process
-// itself, unless that is a shell at its prompt.
-func chooseRoot(procs []identity.Process, first int) (chosen, error) {
-	v := paneView{rows: map[int]identity.Process{}, first: first}
+// itself, unless that is a shell at its prompt. Of a number without a row lives
+// tells whether it has ended or is hidden from us (hidepid).
+func chooseRoot(procs []identity.Process, first int, lives func(pid int) bool) (chosen, error) {
+	v := paneView{rows: map[int]identity.Process{}, first: first, lives: lives}
 	for _, p := range procs {
 		v.rows[p.PID] = p
 	}
 	p, ok := v.rows[first]
 	switch {
+	case !ok && lives(first):
+		return chosen{}, unverified("", "its first process, %d, lives and could not be looked at", first)
 	case !ok || p.State == 'Z' && p.Threads <= 1:
 		return chosen{}, usage("", "its first process, %d, has ended", first)
 	case p.TPGID >= 1 && p.TPGID != p.PGID:
@@ -45,12 +48,16 @@ func chooseRoot(procs []identity.Process, first int) (chosen, error) {
 type paneView struct {
 	rows  map[int]identity.Process
 	first int
+	lives func(pid int) bool
 }
 
 // foreground chooses the job that the pane's shell has in the foreground.
 func (v paneView) foreground(shell identity.Process) (chosen, error) {
 	c := chosen{Shell: true, Background: v.background(shell)}
 	tops := v.tops(shell)
+	if _, seen := v.rows[shell.TPGID]; !seen && len(tops) == 0 && v.lives(shell.TPGID) {
+		return c, unverified("", "its foreground job, process %d, lives and could not be looked at", shell.TPGID)
+	}
 	if len(tops) == 0 {
 		return c, v.idle(c.Background)
 	}

@@ -53,10 +53,13 @@ func TestChooseRoot(t *testing.T) {
 		{"it shows another tmux", []identity.Process{bash(200), client}, 200, nil, true, nil, ErrUsage, "shows another tmux"},
 		{"its process is gone", []identity.Process{other}, 0, nil, false, nil, ErrUsage, "has ended"},
 		{"its process is a corpse", []identity.Process{dead}, 0, nil, false, nil, ErrUsage, "has ended"},
+		{"its process is hidden", []identity.Process{other}, 0, nil, false, nil, ErrUnverified, "lives and could not be looked at"},
+		{"its job is hidden", []identity.Process{bash(200)}, 0, nil, true, nil, ErrUnverified, "its foreground job, process 200, lives"},
+		{"its job has just ended", []identity.Process{bash(200)}, 0, nil, true, nil, ErrUsage, "nothing runs in its foreground"},
 		{"a system that does not say", []identity.Process{bash(0), row(200, first, 200, 0, "vllm")}, 0, nil, false, nil, ErrUnverified, "does not say"},
 	}
 	for _, tt := range tests {
-		got, err := chooseRoot(tt.procs, first)
+		got, err := chooseRoot(tt.procs, first, func(pid int) bool { return strings.Contains(tt.name, "hidden") })
 		if !errors.Is(err, tt.err) || tt.err != nil && !strings.Contains(err.Error(), tt.words) {
 			t.Errorf("%s: %v", tt.name, err)
 		}

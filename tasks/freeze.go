@@ -200,13 +200,13 @@ func (f *freezer) pane(ctx context.Context, p tmux.Seen) convert.LivePane {
 func (f *freezer) job(first int) (c chosen, prompt bool, err error) {
 	row, ok := f.rows[first]
 	if ok && sweep.IsKeeper(row) {
-		if first, ok = f.kept(first); !ok {
-			return c, false, fmt.Errorf("the command below its keeper, process %d, has ended", row.PID)
+		if first, err = f.kept(first); err != nil {
+			return c, false, err
 		}
 	}
-	c, err = chooseRoot(f.procs, first)
-	if err == nil {
-		return c, false, nil
+	c, err = chooseRoot(f.procs, first, lives(f.host))
+	if err == nil || errors.Is(err, ErrUnverified) {
+		return c, false, err
 	}
 	if c.Command == 0 {
 		c.Command = first
@@ -217,18 +217,41 @@ func (f *freezer) job(first int) (c chosen, prompt bool, err error) {
 	return c, false, err
 }
 
-// kept is the command of a keeper: the leader of a session below it.
-func (f *freezer) kept(keeper int) (int, bool) {
+// kept is the command of a keeper: the leader of a session below it. One without a
+// row may be hidden from us.
+func (f *freezer) kept(keeper int) (int, error) {
 	var found []int
 	for pid, p := range f.rows {
 		if p.PPID == keeper && p.SID == pid && p.State != 'Z' {
 			found = append(found, pid)
 		}
 	}
-	if len(found) == 0 {
-		return 0, false
+	if len(found) > 0 {
+		return slices.Min(found), nil
 	}
-	return slices.Min(found), true
+	kids, err := f.host.Children(keeper)
+	if err != nil && !errors.Is(err, identity.ErrGone) && !errors.Is(err, identity.ErrUnsupported) {
+		return 0, fmt.Errorf("the command below its keeper, process %d, could not be looked for: %w", keeper, err)
+	}
+	for _, kid := range kids {
+		if _, seen := f.rows[kid]; !seen && lives(f.host)(kid) {
+			return 0, unverified("", "process %d below its keeper lives and could not be looked at", kid)
+		}
+	}
+	return 0, fmt.Errorf("the command below its keeper, process %d, has ended", keeper)
+}
+
+// lives tells of a number without a row whether somebody has it: then the row is
+// hidden, or came later.
+func lives(h identity.Host) func(pid int) bool {
+	return func(pid int) bool {
+		pin, err := h.Open(pid)
+		if err != nil {
+			return !errors.Is(err, identity.ErrGone)
+		}
+		defer pin.Close()
+		return pin.Verify().Verdict != identity.Gone
+	}
 }
 
 func (f *freezer) argsOf(pids []int) [][]string {

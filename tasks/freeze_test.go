@@ -42,6 +42,27 @@ func TestPickSession(t *testing.T) {
 	}
 }
 
+// hides is a host whose table lacks rows (hidepid) of processes that live.
+type hides struct {
+	identity.Host
+	living []int
+	kids   map[int][]int
+}
+
+func (h hides) Children(pid int) ([]int, error) { return h.kids[pid], nil }
+
+func (h hides) Open(pid int) (identity.Handle, error) {
+	if !slices.Contains(h.living, pid) {
+		return nil, identity.ErrGone
+	}
+	return living{}, nil
+}
+
+type living struct{ identity.Handle }
+
+func (living) Verify() identity.Finding { return identity.Finding{Verdict: identity.Owned} }
+func (living) Close() error             { return nil }
+
 // What could not be looked at is said of its pane, never taken for a shell or for
 // nothing; a dead pane's number is not looked at at all.
 func TestFreezerSaysWhatItCouldNotSee(t *testing.T) {
@@ -50,17 +71,19 @@ func TestFreezerSaysWhatItCouldNotSee(t *testing.T) {
 	}
 	hidden := row(20, 1, 20, 20, 20)
 	hidden.Missing = identity.WantArgs | identity.WantCwd
-	f := freezer{rows: map[int]identity.Process{}, procs: []identity.Process{
+	f := freezer{host: hides{living: []int{71, 81, 90}, kids: map[int][]int{70: {71}}}, rows: map[int]identity.Process{}, procs: []identity.Process{
 		row(10, 1, 10, 10, 10, "-bash"), hidden,
 		row(30, 1, 30, 30, 31, "-zsh"), row(31, 30, 30, 31, 31, "vllm", "serve"), row(32, 30, 30, 31, 31, "tee", "log"), row(33, 30, 30, 33, 31, "sleep", "9"),
 		row(40, 1, 40, 40, 40, "hob", "keeper", "/h/runs/r/tasks/t/spec.json"), row(41, 40, 41, 41, 41, "llama-server"),
 		row(50, 1, 50, 50, 50, "hob", "keeper", "/h/runs/r/tasks/u/spec.json"),
+		row(70, 1, 70, 70, 70, "hob", "keeper", "/h/runs/r/tasks/v/spec.json"),
+		row(80, 1, 80, 80, 81, "-bash"),
 	}}
 	for _, p := range f.procs {
 		f.rows[p.PID] = p
 	}
 	var panes []tmux.Seen
-	for i, pid := range []int{10, 20, 30, 40, 50, 60, 10} {
+	for i, pid := range []int{10, 20, 30, 40, 50, 60, 10, 70, 80, 90} {
 		panes = append(panes, tmux.Seen{Pane: tmux.Pane{ID: fmt.Sprintf("%%%d", i), PID: pid, Window: "@1", Dead: i == 6}, Garbled: i == 0})
 	}
 	got := f.session(t.Context(), panes, "/bin/sh")
@@ -76,8 +99,11 @@ func TestFreezerSaysWhatItCouldNotSee(t *testing.T) {
 		"%4 dead=false prompt=false [] [] []  the command below its keeper, process 50, has ended",
 		"%5 dead=false prompt=false [] [] []  its first process, 60, has ended",
 		"%6 dead=true prompt=false [] [] []  ",
+		"%7 dead=false prompt=false [] [] []  process 71 below its keeper lives and could not be looked at",
+		"%8 dead=false prompt=false [] [] []  its foreground job, process 81, lives and could not be looked at",
+		"%9 dead=false prompt=false [] [] []  its first process, 90, lives and could not be looked at",
 	}
-	if !slices.Equal(lines, want) || got.Unseen != 3 {
+	if !slices.Equal(lines, want) || got.Unseen != 6 {
 		t.Errorf("%d unseen:\n%s\nwant:\n%s", got.Unseen, strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	if len(got.Session.Notes) != 1 || !strings.Contains(got.Session.Notes[0], "cannot be told apart") {

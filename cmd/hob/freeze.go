@@ -20,7 +20,8 @@ layouts, and for each pane the job in its foreground, with its arguments, folder
 the port that it listens on. What listens, or is a model server that hob knows,
 becomes a server; a shell at its prompt becomes a shell. The session is only read.
 
-Environments are not copied, for they hold secrets. What cannot be taken over is
+Environments are not copied, for they hold secrets; what looks like one in a command is
+taken from a variable, FROZEN_…, that hob up is to be given. What cannot be taken over is
 named, on standard error and in the recipe's first lines; where a process could not
 be looked at, the pane becomes a shell, and hob exits with 4.
 

@@ -115,7 +115,7 @@ func (c *cooked) fill(t *task) string {
 	}
 	c.entry.Args = args
 	c.split(t, env)
-	if m := moveSecrets(args); m.text != "" {
+	if m := moveSecrets(args, "IMPORTED_"); m.text != "" {
 		c.secrets = append(c.secrets, m.vars...)
 		t.set("command", literal(m.text)).set("shell", yes())
 	} else {

@@ -59,7 +59,7 @@ func Freeze(s Session) (*Result, error) {
 	}
 	d.head = append(d.head,
 		"Environments are not copied, for they hold secrets: the programs get that of hob up, and env or env_file.",
-		"Arguments are: see that none of them is a secret.")
+		"Arguments are, but for what looks like a secret: see that none of them is one.")
 	d.title(fmt.Sprintf("Frozen from the tmux session %q by hob freeze.", shortened(s.Name)))
 	return d.result(s.Name, r)
 }
@@ -108,7 +108,7 @@ func (d *draft) liveWindow(r *reader, s Session, live LiveWindow, index int) {
 func (d *draft) livePane(r *reader, s Session, w LiveWindow, p LivePane, alone bool) *task {
 	k := recognise(nil, p.Args)
 	section := "shells"
-	if p.Trouble == "" && !p.Prompt && (k != nil || len(p.Ports) > 0) {
+	if p.Trouble == "" && !p.Prompt && (k != nil || len(p.Ports) > 0) && !secretInText(p.Args) {
 		section = "servers"
 	}
 	t := d.add(section, liveName(s, w, p, alone))
@@ -117,7 +117,7 @@ func (d *draft) livePane(r *reader, s Session, w LiveWindow, p LivePane, alone b
 	} else if p.Trouble == "" {
 		r.drop(0, "pane "+p.ID, "its folder: could not look")
 	}
-	if title := oneLine(p.Title); title != "" && title != s.Host && title != t.name {
+	if title := oneLine(p.Title); title != "" && title != s.Host && title != t.name && !secretText(title) {
 		t.about = append(t.about, "Its title was: "+shortened(title))
 	}
 	d.liveCommand(r, s, p, t)
@@ -140,15 +140,36 @@ func (d *draft) liveCommand(r *reader, s Session, p LivePane, t *task) {
 		t.about = append(t.about, "What ran here could not be looked at: "+p.Trouble)
 	case p.Prompt:
 		if args := plainShell(p.Args); len(args) > 1 || base(args[0]) != base(s.Shell) {
-			t.set("command", argv(args))
+			secretless(r, p, t, args)
 		}
 	default:
-		t.set("command", argv(p.Args))
+		secretless(r, p, t, p.Args)
 		if retitled(p.Args) {
 			r.drop(0, "pane "+p.ID, "its command: the program has written something else over it")
 			t.about = append(t.about, "The program had given itself this title: write its command here.")
 		}
 	}
+}
+
+// secretless is the command of a pane without what looks like a secret in it: that
+// the recipe takes from the environment of hob up, and is no recipe without it.
+func secretless(r *reader, p LivePane, t *task, args []string) {
+	if secretInText(args) {
+		r.drop(0, "pane "+p.ID, "its command: what looks like a secret stands in its text")
+		t.about = append(t.about, "What ran here had what looks like a secret in its text: write it by hand, the secret in env or env_file.")
+		return
+	}
+	m := moveSecrets(args, "FROZEN_")
+	if m.text == "" {
+		t.set("command", argv(args))
+		return
+	}
+	var env []pair
+	for _, v := range m.vars {
+		env = append(env, pair{v.name, "${" + v.name + ":?what looked like a secret in the arguments was not copied}"})
+		r.drop(0, "pane "+p.ID, "what looks like a secret in its arguments: set "+v.name+" to it for hob up, or write it into an env_file")
+	}
+	t.set("command", literal(m.text)).set("shell", yes()).set("env", mappingOf(env))
 }
 
 // plainShell is a shell's command line without the mark of a login shell.

@@ -34,7 +34,7 @@ func kitchen() convert.Session {
 
 const frozen = `# Frozen from the tmux session "Kitchen work" by hob freeze.
 # Environments are not copied, for they hold secrets: the programs get that of hob up, and env or env_file.
-# Arguments are: see that none of them is a secret.
+# Arguments are, but for what looks like a secret: see that none of them is one.
 # Not taken over:
 # - session: its name "Kitchen work", which hob cannot have; it is kitchen-work now
 # - session: could not look at the sockets of 3 processes
@@ -151,4 +151,48 @@ func commands(s convert.Session) []string {
 		}
 	}
 	return all
+}
+
+// What looks like a secret in a command stands nowhere in the recipe, which asks for
+// it and is right once it is there.
+func TestFreezeMovesSecrets(t *testing.T) {
+	const token = "sk-0123456789abcdef"
+	pane := func(id, title string, args ...string) convert.LivePane {
+		return convert.LivePane{ID: id, Title: title, Dir: "/", Args: args, Ports: []int{8000}}
+	}
+	s := convert.Session{Name: "s", Host: "h", Shell: "/bin/sh", Windows: []convert.LiveWindow{{Name: "w", Panes: []convert.LivePane{
+		pane("%0", "vllm serve m --api-key "+token, "vllm", "serve", "m", "--api-key", token, "it's"),
+		pane("%1", "h", "llama-server", "--api-key=hunter2", "--hf-token", "hunter2"),
+		pane("%2", "h", "sh", "-c", "exec vllm serve m --api-key hunter2"),
+		pane("%3", "h", "worker: key "+token),
+	}}}}
+	res, err := convert.Freeze(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := res.Recipe
+	for _, n := range append(slices.Clone(res.Kept), res.Dropped...) {
+		all += n.String()
+	}
+	if strings.Contains(all, token) || strings.Contains(all, "hunter2") {
+		t.Errorf("it shows a secret:\n%s", all)
+	}
+	for _, want := range []string{
+		`exec vllm serve m --api-key "$FROZEN_API_KEY" it\'s`, `command: exec llama-server --api-key="$FROZEN_API_KEY" --hf-token "$FROZEN_HF_TOKEN"`,
+		"pane %1: what looks like a secret in its arguments: set FROZEN_HF_TOKEN", "pane %2: its command: what looks like a secret", "pane %3: its command: what looks like a secret",
+	} {
+		if !strings.Contains(res.Recipe, want) {
+			t.Errorf("nowhere in it: %s", want)
+		}
+	}
+	if _, err := recipes.LoadText("hob.yaml", []byte(res.Recipe), recipes.Options{Getenv: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), "was not copied") {
+		t.Errorf("without the secrets: %v", err)
+	}
+	got, err := recipes.LoadText("hob.yaml", []byte(res.Recipe), recipes.Options{Getenv: func(name string) string { return "as " + name }})
+	if err != nil {
+		t.Fatal(err, res.Recipe)
+	}
+	if len(got.Tasks) != 4 {
+		t.Errorf("%d tasks", len(got.Tasks))
+	}
 }

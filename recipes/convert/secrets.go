@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-envparse"
@@ -92,17 +93,25 @@ func secretText(text string) bool {
 	return false
 }
 
+// secretInText reports whether a word that holds a whole command, or a title, may hold
+// a secret: it cannot be moved without knowing what a shell would make of the word.
+func secretInText(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return strings.ContainsAny(a, " \n\t") && secretText(a) })
+}
+
 // moved is a command whose secrets stand in variables.
 type moved struct {
 	text string // for a shell; "" where there was no secret
 	vars []pair
+
+	prefix string
 }
 
 // moveSecrets has a command take its secrets from variables: the shell fills them
-// in, so that they stand in no recipe.
-func moveSecrets(args []string) moved {
+// in, so that they stand in no recipe. The variables' names begin with prefix.
+func moveSecrets(args []string, prefix string) moved {
 	secret := secretWords(args)
-	var m moved
+	m := moved{prefix: prefix}
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = shellquote.Join(a)
@@ -137,7 +146,7 @@ func (m moved) variable(option string) string {
 		}
 		return '_'
 	}, option), "_"))
-	name := "IMPORTED_" + base
+	name := m.prefix + base
 	for n := 2; ; n++ {
 		taken := false
 		for _, p := range m.vars {
@@ -146,7 +155,7 @@ func (m moved) variable(option string) string {
 		if !taken {
 			return name
 		}
-		name = fmt.Sprintf("IMPORTED_%s_%d", base, n)
+		name = fmt.Sprintf("%s%s_%d", m.prefix, base, n)
 	}
 }
 
