@@ -29,6 +29,15 @@ const (
 	beforeEnded              // it ended well: the command may be started, under the lock
 )
 
+// shown is a hook for events and for whoever watches: its program. In its arguments
+// may stand what a recipe has filled in from an environment.
+func (h *Hook) shown() string {
+	if len(h.Args) > 1 {
+		return h.Args[0] + " …"
+	}
+	return strings.Join(h.Args, " ")
+}
+
 // hookEnv is the command's environment, and what a hook may want to know.
 func hookEnv(env []string, hook string, more ...string) []string {
 	return append(append(append([]string{}, env...), "HOB_HOOK="+hook), more...)
@@ -37,7 +46,7 @@ func hookEnv(env []string, hook string, more ...string) []string {
 // hook runs a hook beside the loop, and hands the loop what came of it.
 func (k *keeper) hook(name string, h *Hook, done func(error), more ...string) {
 	tty, env := k.term.slave.Fd(), hookEnv(k.life.env, name, more...)
-	k.note("%s: %s", name, strings.Join(h.Args, " "))
+	k.note("%s: %s", name, h.shown())
 	go func() {
 		ctx, cancel := context.WithTimeout(bg, h.Timeout)
 		defer cancel()

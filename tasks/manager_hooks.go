@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 )
 
@@ -28,8 +27,8 @@ func (s *stopper) afterStop(ctx context.Context) error {
 	if err := s.dir.WriteTask(task); err != nil {
 		return err
 	}
-	s.Note("%s: %s", hookStop, strings.Join(spec.AfterStop.Args, " "))
-	s.event(s.run, s.dir.Name, hookStop+": "+strings.Join(spec.AfterStop.Args, " "))
+	s.Note("%s: %s", hookStop, spec.AfterStop.shown())
+	s.event(s.run, s.dir.Name, hookStop+": "+spec.AfterStop.shown())
 	if err := s.runHook(ctx, spec, task.State); err != nil {
 		s.event(s.run, s.dir.Name, err.Error())
 		return &Problem{Err: err, Tip: "hob logs " + Name{s.run.Name, s.dir.Name}.String()}
