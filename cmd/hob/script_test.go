@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"hob/identity"
+	"hob/identity/cgrouptest"
 	"hob/tasks"
 )
 
@@ -27,11 +29,16 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "keeper" { // of a verb that ran in the test itself
 		os.Exit(run(os.Args[1:]))
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(penned{m}, map[string]func(){
 		"hob":    func() { os.Exit(run(os.Args[1:])) },
 		"helper": helper,
 	})
 }
+
+// penned are the tests, in which no cgroup may be left.
+type penned struct{ m *testing.M }
+
+func (p penned) Run() int { return cgrouptest.Run(p.m) }
 
 // patience is how long a script waits for a condition.
 const patience = 60 * time.Second
@@ -110,6 +117,10 @@ func setup(env *testscript.Env) error {
 
 // tearDown ends what a script, a failed one above all, has left.
 func tearDown(short string) error {
+	runs := runIDs(short)
+	for _, p := range ours(short) { // of a run whose records are gone
+		runs = append(runs, runOf(p))
+	}
 	sockets, _ := filepath.Glob(filepath.Join(short, "hob", "*.sock"))
 	for _, s := range sockets {
 		_ = exec.Command("tmux", "-S", s, "kill-server").Run() // there may be none
@@ -117,6 +128,7 @@ func tearDown(short string) error {
 	deadline := time.Now().Add(patience)
 	for len(ours(short)) > 0 && time.Now().Before(deadline) {
 		for _, p := range ours(short) {
+			runs = append(runs, runOf(p))
 			kill(p.PID, syscall.SIGKILL)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -124,7 +136,37 @@ func tearDown(short string) error {
 	if left := ours(short); len(left) > 0 {
 		return fmt.Errorf("left behind: %v", left)
 	}
-	return os.RemoveAll(short)
+	var errs []error
+	for _, id := range runs {
+		if id != "" {
+			errs = append(errs, cgrouptest.Discard("hob-"+id+"-"))
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(short))...)
+}
+
+// runIDs are those of the runs whose records a script has left.
+func runIDs(short string) []string {
+	var ids []string
+	files, _ := filepath.Glob(filepath.Join(short, "home", "*", "*", "tasks", "*", "spec.json"))
+	for _, file := range files {
+		var spec tasks.Spec
+		text, err := os.ReadFile(file)
+		if err == nil && json.Unmarshal(text, &spec) == nil {
+			ids = append(ids, spec.RunID)
+		}
+	}
+	return ids
+}
+
+// runOf is the id of the run that a process belongs to, "" for a keeper.
+func runOf(p identity.Process) string {
+	for _, kv := range p.Environ {
+		if id, ok := strings.CutPrefix(kv, "HOB_RUN_ID="); ok {
+			return id
+		}
+	}
+	return ""
 }
 
 // ours are the processes that belong to a script's state folder: keepers name it

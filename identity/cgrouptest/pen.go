@@ -3,6 +3,7 @@ package cgrouptest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -103,4 +104,48 @@ func (p *Pen) Remove() error {
 		return nil
 	}
 	return p.open.Remove()
+}
+
+// Discard removes the cgroups below the caller's own whose names begin so: of tasks
+// that a test has ended by force, with their keepers.
+func Discard(prefix string) error {
+	host, err := identity.Local()
+	if err != nil {
+		return err
+	}
+	at, err := host.Cgroups().Place(prefix)
+	if err != nil {
+		return nil //nolint:nilerr // where none can be made there are none
+	}
+	dirs, err := filepath.Glob(at.Path + "*")
+	errs := []error{err}
+	for _, dir := range dirs {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run runs the tests of a package in a Pen, and fails when one of them has left a
+// cgroup in it.
+func Run(m interface{ Run() int }) int {
+	pen, err := New("hobtest-" + strconv.Itoa(os.Getpid()))
+	if err == nil {
+		err = pen.Enter()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	left, err := pen.Left()
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("cgroups are left behind: %q", left))
+	}
+	if err = errors.Join(err, pen.Leave(), pen.Remove()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
 }

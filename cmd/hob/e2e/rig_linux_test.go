@@ -55,31 +55,7 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	return inPen(m)
-}
-
-// inPen runs the tests, and fails when one of them has left a cgroup behind that its
-// kitchen does not know of.
-func inPen(m *testing.M) int {
-	pen, err := cgrouptest.New("hobe2e-" + strconv.Itoa(os.Getpid()))
-	if err == nil {
-		err = pen.Enter()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	left, err := pen.Left()
-	if len(left) > 0 || err != nil {
-		fmt.Fprintf(os.Stderr, "cgroups are left behind: %q %v\n", left, err)
-		code = max(code, 1)
-	}
-	if err := errors.Join(pen.Leave(), pen.Remove()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	return code
+	return cgrouptest.Run(m)
 }
 
 // readSources opens every source file of hob: the go command then knows that a
