@@ -104,10 +104,14 @@ func (l *loader) portOf(d *draft, task string) (bool, string) {
 // findEngine is the engine that the task names. What is wrong is said at its name.
 func (l *loader) findEngine(d *draft, name string) *engine {
 	n := d.node.get("engine")
-	if name == "" || n == nil || d.kind == "shell" || !taskName().MatchString(name) {
+	if name == "" || n == nil || d.kind == "shell" {
 		return nil
 	}
-	e, err := l.engines.find(name)
+	var e *engine
+	var err error
+	if taskName().MatchString(name) { // else it might name a file elsewhere
+		e, err = l.engines.find(name)
+	}
 	switch {
 	case err != nil:
 		l.errs.add(n, "", "engine %s: %v", name, err)
@@ -126,6 +130,9 @@ func (l *loader) hintEngine(name string) string {
 		return ""
 	}
 	all := l.engines.names()
+	if w := engineWords[strings.ToLower(name)]; w != "" {
+		return fmt.Sprintf("hob calls it %s", w)
+	}
 	if near := nearest(name, all); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}

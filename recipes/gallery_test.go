@@ -25,6 +25,9 @@ func TestGalleryIsRight(t *testing.T) {
 			if err != nil || !strings.HasPrefix(text, "# ") || r.Name != name {
 				t.Errorf("it is called %s and does not begin with a sentence about it: %v", r.Name, err)
 			}
+			if len(r.Notes) > 0 {
+				t.Errorf("it is told of %q", r.Notes)
+			}
 		})
 	}
 }

@@ -1,13 +1,17 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
+	"github.com/kballard/go-shellquote"
 )
 
 // What other tools call what hob has another word for. A hint that ends in a
@@ -88,6 +92,24 @@ var conditionWords = map[string]string{
 	"success": "completed", "exited": "completed", "finished": "completed",
 }
 
+// What others call the resources of a host.
+var needsWords = map[string]string{
+	"gpu": "gpu_memory", "vram": "gpu_memory", "gpu_mem": "gpu_memory", "gpumemory": "gpu_memory", "ram": "memory", "mem": "memory",
+	"storage": "disk", "space": "disk", "disk_space": "disk", "programs": "commands", "binaries": "commands", "tools": "commands", "command": "commands",
+}
+
+// engineWords are other names of engines: of their projects, programs and packages.
+var engineWords = map[string]string{
+	"llama.cpp": "llama-server", "llama-cpp": "llama-server", "llama_cpp": "llama-server", "llamacpp": "llama-server", "llama": "llama-server",
+	"text-embeddings-inference": "tei", "text-embeddings-router": "tei",
+	"text-generation-inference": "tgi", "text-generation-launcher": "tgi",
+	"whisper": "whisper-server", "whisper.cpp": "whisper-server", "whisper-cpp": "whisper-server",
+	"mlx": "mlx-lm", "mlx_lm": "mlx-lm", "mlx_lm.server": "mlx-lm",
+	"huggingface": "hf", "huggingface-cli": "hf", "huggingface_hub": "hf", "hf-cli": "hf", "hf_hub": "hf",
+	"comfy": "comfyui", "kobold": "koboldcpp", "kobold.cpp": "koboldcpp", "tabby": "tabbyapi", "exllama": "tabbyapi", "exllamav2": "tabbyapi", "exllamav3": "tabbyapi",
+	"infinity_emb": "infinity", "infinity-emb": "infinity", "turbomind": "lmdeploy",
+}
+
 // noSuch explains what hob does not have at all.
 var noSuch = map[string]string{
 	"image": "hob runs programs, not images: command: [docker, run, …] with ready: {listener: any}",
@@ -121,8 +143,15 @@ func (r *rule) hintKey(name string) string {
 	if under := r.under(name); under != "" {
 		return fmt.Sprintf("it belongs under %q", under)
 	}
-	return "there are: " + strings.Join(names, ", ")
+	there := "there are: " + strings.Join(names, ", ")
+	if option := strings.TrimLeft(name, "-"); r.key("args") != nil && optionName().MatchString(option) {
+		return fmt.Sprintf("an option of the program goes into args: [--%s, …]; %s", strings.ReplaceAll(option, "_", "-"), there)
+	}
+	return there
 }
+
+// optionName is what a program may call an option.
+var optionName = lazy(`^[a-z][a-z0-9]*([_.-][a-z0-9]+)*$`)
 
 // kindWith is the kind of task that has the key which r, of another kind, lacks.
 func (r *rule) kindWith(name string) string {
@@ -166,6 +195,184 @@ func (r *rule) hintWord(s string) string {
 	}
 	return ""
 }
+
+// hintForm says how a value of the wrong form is written.
+func (r *rule) hintForm(n *node) string {
+	switch {
+	case len(r.words) > 0 && n.form&scalars != 0:
+		return r.hintWord(n.raw)
+	case n.secret:
+		return r.hintSecret(n)
+	case n.form == sequence:
+		return r.hintList()
+	case n.form == mapping:
+		return r.hintMapping(n)
+	case n.form == null:
+		return ""
+	case r.forms&scalars == 0:
+		return r.hintBare(n)
+	}
+	return r.hintScalar(n)
+}
+
+// hintSecret says how a value is written that is not to be shown.
+func (r *rule) hintSecret(n *node) string {
+	if r == envRule && n.form == sequence {
+		return "write NAME: value, one a line"
+	}
+	return ""
+}
+
+// hintList is for a list where none may be.
+func (r *rule) hintList() string {
+	switch {
+	case r.task != "":
+		return fmt.Sprintf("each has its name for a key: %ss: {NAME: {…}}", r.task)
+	case r.key("command") != nil:
+		return "say what it is: {command: […]}"
+	case r == needsRule:
+		return "say what it is: {commands: […]}"
+	}
+	return ""
+}
+
+// hintMapping is for a mapping where none may be.
+func (r *rule) hintMapping(n *node) string {
+	if r == layoutRule {
+		return "begin each window with a dash: - {window: …, panes: […]}"
+	}
+	said := n.get("condition").str()
+	if r != conditionRule || said == "" {
+		return ""
+	}
+	if w := r.foreign[said]; w != "" {
+		said = w
+	}
+	if !slices.Contains(r.words, said) {
+		return ""
+	}
+	return "write it as one word: " + said
+}
+
+// hintBare is for a text or number where only lists and mappings may be.
+func (r *rule) hintBare(n *node) string {
+	switch {
+	case r == readyRule:
+		return hintReady(n.raw)
+	case r == stopRule:
+		return hintStop(n.raw)
+	case r.key("command") != nil && r.key("env") != nil && n.form == text:
+		return "say what it is: {command: " + flowWord(n.raw) + "}"
+	case r == words_:
+		return "write it as a list: [" + flowWords(n.raw) + "]"
+	case r.forms&sequence != 0:
+		return "write it as a list: [" + n.raw + "]"
+	}
+	return ""
+}
+
+// hintScalar is for a text, number or truth where another of them must be.
+func (r *rule) hintScalar(n *node) string {
+	switch {
+	case r.forms&boolean != 0 && n.form == text:
+		return map[string]string{"yes": "write true", "on": "write true", "no": "write false", "off": "write false"}[strings.ToLower(n.raw)]
+	case r == duration && n.form == integer:
+		return fmt.Sprintf("write a unit: %ss", n.raw)
+	case r == size && n.form == integer:
+		return fmt.Sprintf("write a unit: %sGiB", n.raw)
+	case r.forms == integer && n.form == text && r.check(n.raw) == nil:
+		return "write it without quotes"
+	case r.forms&scalars == text && n.form&(integer|float|boolean) != 0 && len(r.words) == 0 && (r.check == nil || r.check(n.raw) == nil):
+		return fmt.Sprintf("if it is meant as text, put it in quotes: %q", n.raw)
+	}
+	return ""
+}
+
+// hintText is for a text that its check refused.
+func (r *rule) hintText(s string) string {
+	if r != httpPath {
+		return ""
+	}
+	if path := urlPath(s); path != "" {
+		return "write the path alone: " + path
+	}
+	if !strings.ContainsAny(s, " \t\r\n:") && s != "" {
+		return "write /" + s
+	}
+	return ""
+}
+
+// urlPath is the path of an address of a server; "" if it is none.
+func urlPath(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return ""
+	}
+	return cmp.Or(u.RequestURI(), "/")
+}
+
+// hintReady is the mapping that was probably meant.
+func hintReady(s string) string {
+	switch path := cmp.Or(urlPath(s), s); strings.ToLower(s) {
+	case "tcp", "completion":
+		return fmt.Sprintf("write {%s: true}", strings.ToLower(s))
+	case "http", "https":
+		return "write {http: /health}, or where it answers"
+	default:
+		if validPath(path) == nil {
+			return "write {http: " + flowWord(path) + "}"
+		}
+	}
+	return ""
+}
+
+func hintStop(s string) string {
+	name := strings.ToUpper(s)
+	if w := signalRule.foreign[name]; w != "" {
+		name = w
+	}
+	switch {
+	case slices.Contains(signalRule.words, name):
+		return "write {signal: " + name + "}"
+	case validDuration(s) == nil && s != "0":
+		return "write {grace: " + s + "}"
+	case validCount(s) == nil:
+		return "write {grace: " + s + "s}"
+	}
+	return ""
+}
+
+// hintName says what names are, and what this one could be.
+func hintName(namesAre, name string) string {
+	foreign := strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+	if s := slug(name); namesAre == taskNameSays && s != "" && !foreign {
+		return fmt.Sprintf("write %s: %s", s, namesAre)
+	}
+	return namesAre
+}
+
+// flowWords are the words of a text, as they stand in a YAML list.
+func flowWords(s string) string {
+	all, err := shellquote.Split(s)
+	if err != nil || len(all) == 0 {
+		all = []string{s}
+	}
+	for i, w := range all {
+		all[i] = flowWord(w)
+	}
+	return strings.Join(all, ", ")
+}
+
+// flowWord is a word as it stands within a YAML list or mapping.
+func flowWord(s string) string {
+	if plainWord().MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// plainWord needs no quotes.
+var plainWord = lazy(`^[A-Za-z0-9_./+=~-]+( [A-Za-z0-9_./+=~-]+)*$`)
 
 // words are the hints of a map and some more.
 func words(common map[string]string, more map[string]string) map[string]string {

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -145,12 +146,14 @@ func defaultName(file string) string {
 			name = filepath.Base(filepath.Dir(abs))
 		}
 	}
-	name = strings.TrimLeft(notName().ReplaceAllString(strings.ToLower(name), "-"), "-_")
-	if len(name) > 41 {
-		name = name[:41]
+	return cmp.Or(slug(name), "recipe")
+}
+
+// slug is the name that is nearest to a text; "" if there is none.
+func slug(s string) string {
+	s = strings.TrimLeft(notName().ReplaceAllString(strings.ToLower(s), "-"), "-_")
+	if len(s) > 41 {
+		s = s[:41]
 	}
-	if name == "" {
-		return "recipe"
-	}
-	return name
+	return s
 }

@@ -96,7 +96,7 @@ func (l *loader) ports() {
 		if d.port != nil {
 			at = d.port
 		}
-		l.errs.add(at, "write port: auto", "%s listens on port %d, and so does %s", d.name, n, other.name)
+		l.errs.add(at, "write port: auto, or give one of them another number", "%s listens on port %d, and so does %s", d.name, n, other.name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Schema is the JSON Schema of recipes, for editors. It comes from the tables that
@@ -90,6 +91,9 @@ func (s *schema) forms(r *rule) map[string]any {
 // turn out to be anything.
 func (s *schema) scalars(r *rule) []any {
 	var all []any
+	if r == engineRef {
+		all = append(all, knownEngines()...)
+	}
 	if len(r.words) > 0 {
 		all = append(all, map[string]any{"enum": r.words})
 	}
@@ -112,6 +116,41 @@ func (s *schema) scalars(r *rule) []any {
 		all = append(all, map[string]any{"type": "string", "pattern": `\$\{`})
 	}
 	return all
+}
+
+// knownEngines are those built in, each with what a person must know who names it.
+// There may be others, in the person's folder.
+func knownEngines() []any {
+	var all []any
+	for _, name := range EngineNames("") {
+		e, err := builtinEngine(name)
+		if err != nil || e == nil || e.tree == nil {
+			continue
+		}
+		all = append(all, map[string]any{"const": name, "description": e.described()})
+	}
+	return all
+}
+
+// described is what an editor shows of an engine.
+func (e *engine) described() string {
+	says := []string{e.text("about", "")}
+	if e.text("kind", "server") == "job" {
+		says = append(says, "For jobs.")
+	}
+	switch e.text("model", "required") {
+	case "required":
+		says = append(says, "It needs a model.")
+	case "none":
+		says = append(says, "It takes no model.")
+	}
+	if port := e.text("port", ""); port != "" {
+		says = append(says, "It listens on port "+port+" unless told otherwise.")
+	}
+	for _, trap := range e.tree.get("traps").words() {
+		says = append(says, "Mind: "+strings.TrimSuffix(trap, ".")+".")
+	}
+	return strings.Join(says, " ")
 }
 
 func whole(r *rule) map[string]any {

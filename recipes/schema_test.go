@@ -190,3 +190,21 @@ func TestEditorHeader(t *testing.T) {
 		}
 	}
 }
+
+// An editor that knows the schema offers the engines, and says what each is.
+func TestSchemaNamesTheEngines(t *testing.T) {
+	text := string(Schema())
+	for _, name := range EngineNames("") {
+		if !strings.Contains(text, fmt.Sprintf(`"const": %q`, name)) {
+			t.Errorf("the engine %s is not offered", name)
+		}
+	}
+	for _, want := range []string{
+		"vLLM's OpenAI-compatible server. It needs a model. It listens on port 8000 unless told otherwise.",
+		"done when it is there. For jobs. It needs a model.", "It listens on port 11434 unless told otherwise. Mind: A runner outlives",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no engine is described by %q", want)
+		}
+	}
+}

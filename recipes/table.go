@@ -125,7 +125,7 @@ var dependsRule = &rule{
 }
 
 var needsRule = &rule{
-	says: "a mapping, like {commands: [vllm]}", forms: mapping,
+	says: "a mapping, like {commands: [vllm]}", forms: mapping, foreign: needsWords,
 	keys: []key{
 		{"commands", &rule{says: "a list of programs", forms: sequence, item: anyText}, "programs that must be on the PATH", ""},
 		{"memory", size, "free memory", ""},
@@ -149,7 +149,7 @@ var layoutRule = &rule{
 	},
 }
 
-var engineRef = &rule{says: "the name of an engine", forms: text, check: validName, pattern: nameExpr, plain: true}
+var engineRef = &rule{says: "the name of an engine", forms: text, check: notEmpty, pattern: nameExpr, plain: true}
 
 // What each kind of task may say. The order is the order of the reference.
 var (

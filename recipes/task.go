@@ -50,6 +50,7 @@ func (l *loader) finish(d *draft) {
 		t.Dir = d.node.src.dir // it is on the machine that is rehearsed for
 	}
 	l.command(d)
+	l.slips(d)
 	if instead := l.words(d.node.get("rehearse"), d.scope); l.rehearsed(d) && instead != nil {
 		t.Command = instead
 	} else if l.rehearsed(d) {

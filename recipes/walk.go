@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -90,28 +91,6 @@ func (n *node) shown() string {
 	return n.raw
 }
 
-func (r *rule) hintForm(n *node) string {
-	switch {
-	case len(r.words) > 0 && n.form&scalars != 0:
-		return r.hintWord(n.raw)
-	case r == envRule && n.form == sequence:
-		return "write NAME: value, one a line"
-	case r.forms&boolean != 0 && n.form == text:
-		return map[string]string{"yes": "write true", "on": "write true", "no": "write false", "off": "write false"}[strings.ToLower(n.raw)]
-	case r == duration && n.form == integer:
-		return fmt.Sprintf("write a unit: %ss", n.raw)
-	case r == size && n.form == integer:
-		return fmt.Sprintf("write a unit: %sGiB", n.raw)
-	case r.forms == integer && n.form == text && r.check(n.raw) == nil:
-		return "write it without quotes"
-	case r.forms&scalars == text && n.form&(integer|float|boolean) != 0 && len(r.words) == 0 && (r.check == nil || r.check(n.raw) == nil):
-		return fmt.Sprintf("if it is meant as text, put it in quotes: %q", n.raw)
-	case r.forms == sequence && n.form&scalars != 0 && !n.secret:
-		return "write it as a list: [" + n.raw + "]"
-	}
-	return ""
-}
-
 func (l *loader) walkScalar(n *node, r *rule, what string) {
 	if r.raw || n.filled() && lateRef().MatchString(n.text) {
 		return
@@ -136,7 +115,7 @@ func (l *loader) walkScalar(n *node, r *rule, what string) {
 func (l *loader) wrong(n *node, r *rule, what string, err error) {
 	hint := ""
 	if !n.filled() {
-		hint = r.hintWord(n.text)
+		hint = cmp.Or(r.hintWord(n.text), r.hintText(n.text))
 	}
 	if n.text == "" {
 		l.errs.add(n, hint, "%s is empty; it must be %s", what, r.says)
@@ -148,7 +127,7 @@ func (l *loader) wrong(n *node, r *rule, what string, err error) {
 	case r == headerRule:
 		hint = "it has a line break, or another character that no header can have; a file that holds a secret often ends with one"
 	case err.Error() == taskNameSays:
-		hint = taskNameSays
+		hint = hintName(taskNameSays, n.text)
 	}
 	if n.secret { // its form is right, and more is not to be told
 		l.errs.add(n, hint, "%s must be %s", what, r.says)
@@ -178,7 +157,7 @@ func (l *loader) walkMapping(n *node, r *rule, what string, s *scope) {
 func (l *loader) walkNamed(p pair, r *rule, s *scope) {
 	if !r.named().MatchString(p.key.raw) {
 		p.value.bad = true
-		l.errs.add(p.key, r.namesAre, "%q cannot be a name here", cut(p.key.raw))
+		l.errs.add(p.key, hintName(r.namesAre, p.key.raw), "%q cannot be a name here", cut(p.key.raw))
 		return
 	}
 	if r.task != "" && s != nil {
