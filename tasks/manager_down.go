@@ -414,6 +414,7 @@ func (m *Manager) forgetSocket(srv *tmux.Server) error {
 			return nil
 		}
 	}
+	_ = srv.ForgetOthers(m.now()) // what others have left is no fault of this verb
 	return srv.Forget()
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Events gives out the events of runs, the oldest first, and with follow goes on
-// as they come.
+// as they come, also when a run's name is used again.
 func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out func(run string, e Event) error) error {
 	var w *watcher
 	wake := make(chan struct{}, 1)
@@ -19,7 +19,11 @@ func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out 
 		}
 		defer w.close()
 		for _, s := range sel {
-			if err := w.join(s.Run.Path, func(file string) bool { return file == "events.jsonl" }, wake); err != nil {
+			err := w.join(m.Store.runs(), func(file string) bool { return file == s.Run.Name }, wake)
+			if err == nil {
+				err = w.join(s.Run.Path, func(file string) bool { return file == "events.jsonl" }, wake)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -31,7 +35,10 @@ func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out 
 	}
 	seen := map[string]*eventsRead{}
 	for {
-		if err := newEvents(sel, seen, out); err != nil || !follow {
+		for _, s := range sel {
+			w.again(s.Run.Path)
+		}
+		if err := m.newEvents(sel, seen, out); err != nil || !follow {
 			return errors.Join(append(errs, err)...)
 		}
 		select {
@@ -51,7 +58,7 @@ func (m *Manager) noteCut(r *RunDir) {
 }
 
 // newEvents gives out the events of each run that were not given out yet.
-func newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Event) error) error {
+func (m *Manager) newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Event) error) error {
 	type told struct {
 		run string
 		e   Event
@@ -62,7 +69,7 @@ func newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Ev
 		if seen[s.Run.Name] == nil {
 			seen[s.Run.Name] = &eventsRead{}
 		}
-		events, err := s.Run.newEvents(seen[s.Run.Name])
+		events, err := m.eventsOf(s.Run, seen[s.Run.Name])
 		errs = append(errs, err)
 		for _, e := range events {
 			all = append(all, told{s.Run.Name, e})
@@ -75,4 +82,28 @@ func newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Ev
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// eventsOf are the run's events that were not read yet: first what was left of an
+// earlier run of the name, which is in the archive now.
+func (m *Manager) eventsOf(r *RunDir, read *eventsRead) (events []Event, err error) {
+	for range upTries {
+		run, err := r.Read()
+		if err == nil && read.id != "" && run.ID != read.id || errors.Is(err, ErrNoRecord) && read.id != "" {
+			if old := m.whereIs(r, read.id); old != nil && old != r {
+				rest, _ := old.newEvents(read) // what cannot be read is history
+				events = append(events, rest...)
+			}
+			*read = eventsRead{}
+		}
+		next := *read
+		next.id = run.ID
+		fresh, err := r.newEvents(&next)
+		if now, nowErr := r.Read(); nowErr == nil && now.ID != run.ID {
+			continue // it has made room for another in between
+		}
+		*read = next
+		return append(events, fresh...), err
+	}
+	return events, nil
 }

@@ -141,6 +141,7 @@ func parseEvents(data []byte) (events []Event, torn int) {
 // it ended. Neither a count of lines nor the place alone would tell a file that
 // was trimmed and has grown past it since.
 type eventsRead struct {
+	id   string // of the run
 	last []byte
 	end  int
 }

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -157,6 +158,43 @@ func TestFollowEvents(t *testing.T) {
 		return r.Append(Event{What: next})
 	})
 	if !errors.Is(err, enough) || !slices.Equal(got, []string{"chat first", "chat second", "chat third"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestFollowEventsOfTheNextRun: a name is used again while its events are followed:
+// those that the earlier run wrote last are told, and then those of the next.
+func TestFollowEventsOfTheNextRun(t *testing.T) {
+	r, _ := newTask(t)
+	m := &Manager{Store: r.store}
+	write := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	}
+	write(r.Write(Run{Name: "chat", ID: "first"}), r.Append(Event{What: "first"}))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var got []string
+	enough := errors.New("enough")
+	err := m.Events(ctx, []Selection{{Run: r}}, true, func(_ string, e Event) error {
+		got = append(got, e.What)
+		switch e.What {
+		case "first":
+			write(r.Append(Event{What: "last"}))
+			_, err := r.Archive()
+			write(err, r.Create(), r.Write(Run{Name: "chat", ID: "second"}), r.Append(Event{What: "second"}))
+		case "second":
+			write(r.Append(Event{What: "third"}))
+		case "third":
+			write(r.Remove(), r.Create(), r.Write(Run{Name: "chat", ID: "third"}), r.Append(Event{What: "fourth"}))
+		case "fourth":
+			return enough
+		}
+		return nil
+	})
+	if want := []string{"first", "last", "second", "third", "fourth"}; !errors.Is(err, enough) || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

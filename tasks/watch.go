@@ -50,6 +50,14 @@ func (w *watcher) join(dir string, wanted func(file string) bool, wake chan stru
 	return nil
 }
 
+// again watches a folder that is joined where it is now, if it was made anew. One that
+// is not there is made known by the folder above it.
+func (w *watcher) again(dir string) {
+	if w != nil {
+		_ = w.notify.Add(dir)
+	}
+}
+
 // pump hands events on. Errors (a queue that overflowed) wake everybody: then
 // something was missed.
 func (w *watcher) pump() {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -79,6 +80,32 @@ func (s *Server) Forget() error {
 		return nil // it may be somebody's who is busy
 	}
 	return os.Remove(s.Socket)
+}
+
+// deadFor is how old a socket must be that is taken for one which nobody is going to
+// listen on: a server that starts binds its own, and listens a moment later.
+const deadFor = time.Hour
+
+// ForgetOthers removes the sockets beside ours on which nobody listens any more:
+// those of servers that were killed by force, of state folders that are perhaps
+// gone, so that no hob will come to do it. Only what bears such a name is ours.
+func (s *Server) ForgetOthers(now time.Time) error {
+	dir := filepath.Dir(s.Socket)
+	if err := checkSocket(s.Socket); err != nil || filepath.Base(dir) != "hob" && !strings.HasPrefix(filepath.Base(dir), "hob-") {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		other := Server{Socket: filepath.Join(dir, e.Name())}
+		if info, err := e.Info(); err == nil && isSocketName(e.Name()) && now.Sub(info.ModTime()) > deadFor && other.Socket != s.Socket {
+			errs = append(errs, other.Forget())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // WaitAnswer waits until a server listens on the socket: for one that was just

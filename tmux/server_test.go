@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,6 +182,55 @@ func TestStartAfterTheEnd(t *testing.T) {
 		if _, err := s.Panes(ctx); !errors.Is(err, tmux.ErrNoServer) {
 			t.Errorf("after the end of server %d: %v", p.ServerPID, err)
 		}
+	}
+}
+
+// TestForgetOthers: dead sockets of other state folders are taken away, when they are old;
+// what somebody listens on, or may be about to, stays, and what has another name.
+func TestForgetOthers(t *testing.T) {
+	dir := filepath.Join(filepath.Dir(tmuxtest.Socket(t)), "hob-0")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	socket := func(name string, listens bool) {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		if !listens {
+			_ = l.Close()
+		} else {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+	}
+	socket("0000000000000001.sock", false)
+	socket("0000000000000002.sock", true)
+	socket("person.sock", false)
+	socket("0000000000000003.sock", false) // our own: Forget's affair
+	if err := os.WriteFile(filepath.Join(dir, "0000000000000004.sock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &tmux.Server{Socket: filepath.Join(dir, "0000000000000003.sock")}
+	left := func(at time.Time) string {
+		if err := s.ForgetOthers(at); err != nil {
+			t.Error(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, strings.TrimLeft(e.Name(), "0"))
+		}
+		return strings.Join(names, " ")
+	}
+	if got := left(time.Now()); got != "1.sock 2.sock 3.sock 4.sock person.sock" {
+		t.Errorf("just made: %s", got)
+	}
+	if got := left(time.Now().Add(2 * time.Hour)); got != "2.sock 3.sock 4.sock person.sock" {
+		t.Errorf("old: %s", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // maxSocket is the longest socket path in bytes. The kernel's limit is 107 on
@@ -48,6 +49,13 @@ func socketName(home string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(abs))
 	return hex.EncodeToString(sum[:8]) + ".sock", nil
+}
+
+// isSocketName reports whether a file bears the name of a state folder's socket.
+func isSocketName(file string) bool {
+	hash, ok := strings.CutSuffix(file, ".sock")
+	sum, err := hex.DecodeString(hash)
+	return ok && err == nil && len(sum) == 8
 }
 
 func socketFolders(getenv func(string) string) []string {
