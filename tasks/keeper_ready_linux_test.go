@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"hob/identity/porttest"
 	"hob/sweep"
 )
 
@@ -52,12 +53,11 @@ func listenRole(args []string) int {
 // freePort is a port that nobody has now.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // listener is a task whose worker listens, below a shell.

@@ -22,6 +22,7 @@ import (
 
 	"hob/identity"
 	"hob/identity/cgrouptest"
+	"hob/identity/porttest"
 	"hob/tasks"
 )
 
@@ -328,10 +329,9 @@ func signalTo(ts *testscript.TestScript, _ bool, args []string) {
 
 // port VAR sets VAR to a free port.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	ts.Check(err)
-	defer l.Close()
-	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	ts.Setenv(args[0], strconv.Itoa(port))
 }
 
 // subst FILE… replaces $VAR in files by the script's variables.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"hob/identity"
 )
@@ -84,6 +85,16 @@ func (p *Pen) Procs() ([]int, error) {
 	}
 	in, err := p.open.Procs()
 	return in.PIDs, err
+}
+
+// Populated reports whether anybody is in it or below it, which the kernel knows also
+// of those that fork and end too fast to be listed. False without a Pen.
+func (p *Pen) Populated() (bool, error) {
+	if p == nil {
+		return false, nil
+	}
+	text, err := os.ReadFile(filepath.Join(p.dir, "cgroup.events"))
+	return !strings.Contains(string(text), "populated 0"), err
 }
 
 // Empty removes the cgroups that are in it. It errors where somebody is in one.

@@ -3,7 +3,6 @@ package pilot
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hob/identity/porttest"
 )
 
 // TestMain lets the test program be hob, so that servers under test start their
@@ -75,12 +76,11 @@ func startPilot(t *testing.T, args ...string) *running {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(port)
 }
 
 func (r *running) readLog(f *os.File) {

@@ -38,7 +38,7 @@ func soakSize() (steps, rest int) {
 	if os.Getenv("HOB_SOAK") != "" {
 		return 500, 50
 	}
-	return 40, 30
+	return 90, 30
 }
 
 func TestSoak(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"hob/identity"
+	"hob/identity/porttest"
 	"hob/sweep"
 	"hob/tasks"
 )
@@ -83,12 +84,11 @@ func TestStrangersAreNamed(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // commandOf is a task's command, which lives.
