@@ -200,7 +200,7 @@
 //	log.max_bytes      size at which it is rotated
 //	log.keep           how many older ones are kept
 //	lifetime           contained or detached
-//	limits             umask and resource limits of the caller, SOFT:HARD by name
+//	limits             umask, resource limits (SOFT:HARD), nice level and processors of the caller, by name
 //	owner              ref of the hob that a contained run belongs to
 //	before             command that must end with 0 before each start
 //	before.args        its arguments

@@ -9,8 +9,10 @@ import (
 )
 
 // Limits are what a command inherits of whoever starts it besides environment,
-// folder and files: the umask ("umask": "0027") and the resource limits, each as
-// SOFT:HARD ("nofile": "1024:unlimited"). What is not known is not there.
+// folder and files: the umask ("umask": "0027"), the resource limits, each as
+// SOFT:HARD ("nofile": "1024:unlimited"), and on Linux its nice level ("priority":
+// "10") and the processors that it may run on ("cpus": "0-3+8"). What is not known is
+// not there.
 //
 // A command in a pane would inherit those of the tmux server, and so of whoever
 // started that first; people expect their own shell's.
@@ -21,6 +23,9 @@ const (
 	umaskName  = "umask"
 	nofileName = "nofile"
 	unlimited  = "unlimited"
+
+	priorityName = "priority" // "nice" is a resource limit, of how far it may be raised
+	cpusName     = "cpus"
 )
 
 // lowFiles is the number of open files below which a limit is not even for a

@@ -9,3 +9,8 @@ var resources = map[string]int{
 	"memlock": unix.RLIMIT_MEMLOCK, nofileName: unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC,
 	"rss": unix.RLIMIT_RSS, "stack": unix.RLIMIT_STACK,
 }
+
+// threadLimits are not looked up here.
+func threadLimits() Limits { return nil }
+
+func takeThread(string, string) error { return nil }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +38,7 @@ func resourceLimits() Limits {
 			l[name] = amountText(count(lim.Cur)) + ":" + amountText(count(lim.Max))
 		}
 	}
+	maps.Copy(l, threadLimits())
 	return l
 }
 
@@ -74,6 +77,7 @@ func With(args []string) int {
 		fmt.Fprintln(os.Stderr, "hob: with: LIMITS PATH ARGV0 …")
 		return 2
 	}
+	runtime.LockOSThread() // some are this thread's alone, and it becomes the command
 	for name, want := range limitsOf(args[0]) {
 		if err := take(name, want); err != nil {
 			fmt.Fprintf(os.Stderr, "hob: limit %s: %v\r\n", name, err)
@@ -91,6 +95,9 @@ func take(name, want string) error {
 			unix.Umask(int(mask & 0o777))
 		}
 		return err
+	}
+	if name == priorityName || name == cpusName {
+		return takeThread(name, want)
 	}
 	which, known := resources[name]
 	soft, hard, err := bounds(want)
