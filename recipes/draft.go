@@ -84,8 +84,8 @@ func (l *loader) preparePort(d *draft, port string) {
 		switch task, _, other := strings.Cut(name, "."); {
 		case other:
 			return l.portOf(d, task)
-		case name == "port" && !d.task.Port.Auto:
-			return false, fmt.Sprintf("%s has no port", d.name)
+		case name == "port" && !d.task.Port.Auto && d.port == nil:
+			return false, d.name + noPort
 		}
 		return name == "port", ""
 	}
@@ -136,7 +136,7 @@ func (l *loader) hintEngine(name string) string {
 	if near := nearest(name, all); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
-	return "there are: " + strings.Join(all, ", ")
+	return "there are: " + strings.Join(all, ", ") + "; of any other program say the command"
 }
 
 // plain is the scope without the task's own names.

@@ -125,6 +125,9 @@ func (r *rule) hintKey(name string) string {
 		return s
 	}
 	if s := r.foreign[low]; s != "" && (r.key(s) != nil || !taskName().MatchString(s)) {
+		if strings.HasPrefix(s, "command: ") {
+			return "write " + s
+		}
 		return fmt.Sprintf("hob calls it %s", s)
 	}
 	var names []string
@@ -241,6 +244,9 @@ func (r *rule) hintMapping(n *node) string {
 	if r == layoutRule {
 		return "begin each window with a dash: - {window: …, panes: […]}"
 	}
+	if r == taskRef && len(n.pairs) == 1 && n.pairs[0].value.form&scalars != 0 {
+		return fmt.Sprintf("with a condition, write a mapping: {%s: %s}", flowWord(cut(n.pairs[0].key.raw)), flowWord(cut(n.pairs[0].value.raw)))
+	}
 	said := n.get("condition").str()
 	if r != conditionRule || said == "" {
 		return ""
@@ -290,6 +296,9 @@ func (r *rule) hintScalar(n *node) string {
 
 // hintText is for a text that its check refused.
 func (r *rule) hintText(s string) string {
+	if r == portRule {
+		return hintPort(s)
+	}
 	if r != httpPath {
 		return ""
 	}
@@ -300,6 +309,40 @@ func (r *rule) hintText(s string) string {
 		return "write /" + s
 	}
 	return ""
+}
+
+// hintPort is for a port that is mapped to another, as containers' are.
+func hintPort(s string) string {
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && s[i+1:] != "auto" && validPort(s[i+1:]) == nil {
+		return "a program listens on the host itself: write " + s[i+1:]
+	}
+	return ""
+}
+
+// hintBareName is for a value that is a shell's way to name a variable.
+func hintBareName(n *node) string {
+	name, ok := strings.CutPrefix(n.raw, "$")
+	if !ok || n.secret || n.literal || !varsName().MatchString(name) {
+		return ""
+	}
+	return "write ${" + name + "}"
+}
+
+// hintRefs is for what should be the name of one task.
+func (l *loader) hintRefs(n *node) string {
+	if n.filled() {
+		return taskNameSays
+	}
+	if slices.Contains(l.names, slug(n.text)) {
+		return "write " + slug(n.text)
+	}
+	several := strings.FieldsFunc(n.text, func(r rune) bool { return r == ' ' || r == ',' })
+	for _, name := range several {
+		if !slices.Contains(l.names, name) {
+			return taskNameSays
+		}
+	}
+	return "put a comma between them: " + strings.Join(several, ", ")
 }
 
 // urlPath is the path of an address of a server; "" if it is none.

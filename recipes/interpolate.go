@@ -172,6 +172,9 @@ func escapeLate(s string) string {
 	return lateRef().ReplaceAllStringFunc(s, func(m string) string { return "$" + m })
 }
 
+// noPort is said of a task whose port is named.
+const noPort = " has no port"
+
 // missing is a variable that nothing defines.
 type missing struct {
 	expr, msg string
@@ -206,7 +209,10 @@ func (s *scope) reference(p part, miss func(missing)) string {
 		return s.expand(p.rest, miss)
 	}
 	m := missing{expr: p.expr, msg: why}
-	if why == "" {
+	switch {
+	case strings.HasSuffix(why, noPort):
+		m.hint = func() string { return "add port: auto" }
+	case why == "":
 		m.msg, m.hint = absent(p), func() string { return s.hint(p) }
 	}
 	miss(m)

@@ -180,7 +180,7 @@ func (l *loader) known(d *draft) {
 			at = d.key
 		}
 		switch {
-		case other == nil:
+		case other == nil || other.node.anyBad("port", "engine"):
 		case other.task.Port == (Port{}):
 			l.errs.add(at, "give it port: auto", "%s names the port of %s, which has none", d.name, name)
 		case !slices.ContainsFunc(d.task.DependsOn, func(x Dependency) bool { return x.Task == name }):

@@ -22,6 +22,7 @@ func (l *loader) slips(d *draft) {
 		l.slipInCommand(d, key, d.node.get(key))
 	}
 	l.slipInCommand(d, "ready's exec", d.node.get("ready").get("exec"))
+	l.slipInSyntax(d)
 	l.slipInSecrets(d)
 	l.slipHome(d)
 	l.slipAddress(d)
@@ -66,6 +67,34 @@ func (l *loader) slipInCommand(d *draft, key string, n *node) {
 		})
 	}
 }
+
+// slipInSyntax notes what means something to a shell, in a command that none sees.
+func (l *loader) slipInSyntax(d *draft) {
+	n := d.node.get("command")
+	if n == nil || shellText(d, "command", n) {
+		return
+	}
+	sign, how := "", "say shell: true"
+	if n.form == sequence {
+		how = "write the command as text, and say shell: true"
+		for _, w := range n.words() {
+			if w == "&&" || w == "||" {
+				sign = w
+			}
+		}
+	} else if sign = shellSign().FindString(inQuotes().ReplaceAllString(n.raw, "_")); sign == "" && assignment().MatchString(n.raw) {
+		l.noteOnce("%s: command: it begins with the setting of a variable, which is taken for the program, for no shell sees it: write it under env (line %d)", d.name, n.line)
+	}
+	if sign = strings.TrimSpace(sign); sign != "" {
+		l.noteOnce("%s: command: %s is a word like any other, for no shell sees it: %s (line %d)", d.name, sign, how, n.line)
+	}
+}
+
+var (
+	inQuotes   = lazy(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$\{[^}]*\}`)
+	shellSign  = lazy(`&&|\|\||\$\(|` + "`" + `|;( |$)|(^| )([|&]|[0-9&]?>>?(&[0-9])?|<)( |$|[A-Za-z0-9_./~-])`)
+	assignment = lazy(`^[A-Za-z_][A-Za-z0-9_]*=`)
+)
 
 // shellText reports whether a shell fills a command in.
 func shellText(d *draft, key string, n *node) bool {
@@ -115,14 +144,22 @@ func (l *loader) slipInSecrets(d *draft) {
 	}
 }
 
-// slipHome notes words that begin with ~, which no program but a shell reads.
+// slipHome notes words that begin with ~, which no program but a shell reads. What a
+// variable put into one is not shown.
 func (l *loader) slipHome(d *draft) {
-	for _, w := range d.task.Command {
-		if _, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
-			w = value
+	for _, key := range []string{"command", "args"} {
+		n := d.node.get(key)
+		if n == nil || runsShell(d.task.Command) {
+			continue
 		}
-		if strings.HasPrefix(w, "~/") && !runsShell(d.task.Command) {
-			l.noteOnce("%s: %q stays as it is, for no shell sees it: write ${HOME}/… (unless the program knows what ~ is)", d.name, cut(w))
+		for _, one := range n.texts() {
+			if n.form == sequence && inHome(one.text) || n.form != sequence && slices.ContainsFunc(strings.Fields(one.raw), inHome) {
+				of := ""
+				if n.form == sequence { // all of a text may hold more than a path
+					of = " of " + one.quoted()
+				}
+				l.noteOnce("%s: %s: the ~%s stays as it is, for no shell sees it: write ${HOME}/… (unless the program knows what ~ is)", d.name, key, of)
+			}
 		}
 	}
 	env := d.node.get("env")
@@ -130,10 +167,18 @@ func (l *loader) slipHome(d *draft) {
 		return
 	}
 	for _, p := range env.pairs {
-		if strings.HasPrefix(p.value.str(), "~/") && !strings.HasPrefix(p.key.raw, "HF_") { // huggingface_hub reads it
+		if inHome(p.value.str()) && !strings.HasPrefix(p.key.raw, "HF_") { // huggingface_hub reads it
 			l.noteOnce("%s: env %s: the ~ stays as it is, for no shell sees it: write ${HOME}/… (unless the program knows what ~ is)", d.name, p.key.raw)
 		}
 	}
+}
+
+// inHome reports whether a word, or what a flag is set to by =, begins with ~.
+func inHome(w string) bool {
+	if _, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
+		w = value
+	}
+	return strings.HasPrefix(w, "~/")
 }
 
 // slipAddress notes what tells the engine to listen elsewhere than hob asks.
@@ -163,19 +208,20 @@ func (l *loader) slipAddress(d *draft) {
 
 // slipFlag notes a flag among the args that the engine's command has already.
 func (l *loader) slipFlag(d *draft, flag, key string) {
-	args := d.node.get("args").words()
-	for i, w := range args {
-		name, value, ok := strings.Cut(w, "=")
-		if name != flag || !ok && w != flag {
+	args := d.node.get("args").texts()
+	for i, n := range args {
+		name, value, joined := strings.Cut(n.text, "=")
+		if name != flag {
 			continue
 		}
-		if !ok && i+1 < len(args) {
-			value = args[i+1]
+		_, shown, _ := strings.Cut(n.raw, "=")
+		if !joined && i+1 < len(args) {
+			value, shown = args[i+1].text, args[i+1].raw
 		}
 		if value == "" || value == d.own.own[key] || strings.Contains(value, "${"+key+"}") {
 			continue
 		}
-		l.noteOnce("%s: args: hob gives %s its %s already, and asks where that says: write %s: %s instead", d.name, d.engine.name, flag, key, cut(value))
+		l.noteOnce("%s: args: hob gives %s its %s already, and asks where that says: write %s: %s instead", d.name, d.engine.name, flag, key, cut(shown))
 	}
 }
 

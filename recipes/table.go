@@ -188,7 +188,7 @@ var serverRule = &rule{
 
 var jobRule = &rule{
 	says: "a mapping, like {command: [hf, download, NAME]}", forms: mapping,
-	foreign: words(taskWords, map[string]string{"restart": "retries"}),
+	foreign: words(taskWords, map[string]string{"restart": "retries", "timeout": "command: [timeout, 10m, …]"}),
 	keys: []key{keyEngine, keyModel, keyCommand, keyArgs, keyShell, keyGPUs, keyDir, keyEnv, keyEnvFile, keyStop, keyRetries,
 		keyDepends, keyNeeds, keyBefore, keyAfter, keyTryout, keyExtends, keyGroups},
 }

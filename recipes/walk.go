@@ -63,7 +63,7 @@ func (l *loader) formed(n *node, r *rule, what string) bool {
 	if n.form&r.forms != 0 || n.filled() && r.forms&scalars != 0 {
 		return true
 	}
-	hint := r.hintForm(n)
+	hint := cmp.Or(r.hintForm(n), hintBareName(n))
 	if n.form == null {
 		l.errs.add(n, hint, "%s is empty; it must be %s", what, r.says)
 		return false
@@ -115,7 +115,7 @@ func (l *loader) walkScalar(n *node, r *rule, what string) {
 func (l *loader) wrong(n *node, r *rule, what string, err error) {
 	hint := ""
 	if !n.filled() {
-		hint = cmp.Or(r.hintWord(n.text), r.hintText(n.text))
+		hint = cmp.Or(hintBareName(n), r.hintWord(n.text), r.hintText(n.text))
 	}
 	if n.text == "" {
 		l.errs.add(n, hint, "%s is empty; it must be %s", what, r.says)
@@ -126,6 +126,8 @@ func (l *loader) wrong(n *node, r *rule, what string, err error) {
 		hint = err.Error()
 	case r == headerRule:
 		hint = "it has a line break, or another character that no header can have; a file that holds a secret often ends with one"
+	case r == taskRef:
+		hint = l.hintRefs(n)
 	case err.Error() == taskNameSays:
 		hint = hintName(taskNameSays, n.text)
 	}
