@@ -70,18 +70,19 @@ func TestScripts(t *testing.T) {
 			"tmux":     tmuxCmd,
 			"pidof":    pidOf,
 
-			"stranger": stranger,
-			"waitport": waitPort,
-			"touch":    touch,
-			"report":   waitReport,
-			"recorded": waitRecorded,
-			"waitfile": waitFile,
-			"attached": attached,
-			"cursor":   cursor,
-			"servedas": servedAs,
-			"waitnote": waitNote,
-			"readpid":  readPID,
-			"start":    startOf,
+			"stranger":   stranger,
+			"waitport":   waitPort,
+			"touch":      touch,
+			"report":     waitReport,
+			"recorded":   waitRecorded,
+			"waitsocket": waitSocket,
+			"waitfile":   waitFile,
+			"attached":   attached,
+			"cursor":     cursor,
+			"servedas":   servedAs,
+			"waitnote":   waitNote,
+			"readpid":    readPID,
+			"start":      startOf,
 
 			"waitshown":  waitShown,
 			"killserver": killServer,
@@ -122,19 +123,19 @@ func tearDown(short string) error {
 	for _, p := range ours(short) { // of a run whose records are gone
 		runs = append(runs, runOf(p))
 	}
-	sockets, _ := filepath.Glob(filepath.Join(short, "hob", "*.sock"))
-	for _, s := range sockets {
-		_ = exec.Command("tmux", "-S", s, "kill-server").Run() // there may be none
+	left := func() []identity.Process { return append(ours(short), serversOf(short)...) }
+	for _, p := range serversOf(short) {
+		_ = exec.Command("tmux", "-S", p.Args[slices.Index(p.Args, "-S")+1], "kill-server").Run() // its socket may be gone
 	}
 	deadline := time.Now().Add(patience)
-	for len(ours(short)) > 0 && time.Now().Before(deadline) {
-		for _, p := range ours(short) {
+	for len(left()) > 0 && time.Now().Before(deadline) {
+		for _, p := range left() {
 			runs = append(runs, runOf(p))
 			kill(p.PID, syscall.SIGKILL)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if left := ours(short); len(left) > 0 {
+	if left := left(); len(left) > 0 {
 		return fmt.Errorf("left behind: %v", left)
 	}
 	var errs []error
@@ -144,6 +145,27 @@ func tearDown(short string) error {
 		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(short))...)
+}
+
+// serversOf are the tmux servers whose sockets a script has in its folder: hob's, and
+// those that are a person's.
+func serversOf(short string) []identity.Process {
+	return slices.DeleteFunc(everyProcess(), func(p identity.Process) bool {
+		at := slices.Index(p.Args, "-S") + 1
+		return !strings.HasPrefix(p.Comm, "tmux: server") || at == 0 || at == len(p.Args) || !strings.HasPrefix(p.Args[at], short+"/")
+	})
+}
+
+func everyProcess() []identity.Process {
+	h, err := identity.Local()
+	if err != nil {
+		return nil
+	}
+	table, err := h.Snapshot(context.Background(), identity.WantArgs|identity.WantEnviron)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(table.Procs, func(p identity.Process) bool { return p.State == 'Z' })
 }
 
 // runIDs are those of the runs whose records a script has left.
@@ -173,16 +195,8 @@ func runOf(p identity.Process) string {
 // ours are the processes that belong to a script's state folder: keepers name it
 // in their arguments, and what they start in its environment.
 func ours(short string) []identity.Process {
-	h, err := identity.Local()
-	if err != nil {
-		return nil
-	}
-	table, err := h.Snapshot(context.Background(), identity.WantArgs|identity.WantEnviron)
-	if err != nil {
-		return nil
-	}
 	home := filepath.Join(short, "home")
-	return slices.DeleteFunc(table.Procs, func(p identity.Process) bool {
+	return slices.DeleteFunc(everyProcess(), func(p identity.Process) bool {
 		keeper := len(p.Args) > 2 && p.Args[1] == "keeper" && strings.HasPrefix(p.Args[2], home)
 		started := slices.Contains(p.Environ, "HOB_HOME="+home) && slices.ContainsFunc(p.Environ, func(kv string) bool {
 			return strings.HasPrefix(kv, "HOB_RUN_ID=")
@@ -453,6 +467,12 @@ func socketOf(ts *testscript.TestScript) string {
 		ts.Fatalf("%d tmux sockets", len(sockets))
 	}
 	return sockets[0]
+}
+
+// waitsocket waits until the script's tmux server listens, which somebody has made
+// bind its socket anew.
+func waitSocket(ts *testscript.TestScript, _ bool, _ []string) {
+	eventually(ts, "the tmux server to listen", func() (bool, string) { return listens(ts.Getenv("SHORT")), "nobody listens" })
 }
 
 // attached SESSION WINDOW waits until a terminal shows that window.
