@@ -7,44 +7,77 @@ import (
 	"slices"
 )
 
-// Events gives out the events of runs, the oldest first, and with follow goes on
-// as they come, also when a run's name is used again.
-func (m *Manager) Events(ctx context.Context, sel []Selection, follow bool, out func(run string, e Event) error) error {
-	var w *watcher
-	wake := make(chan struct{}, 1)
-	if follow {
-		var err error
-		if w, err = newWatcher(); err != nil {
+// EventsOptions of Events.
+type EventsOptions struct {
+	Follow bool // go on as things happen, also when a run's name is used again
+	All    bool // also in runs that are made meanwhile
+}
+
+// Events gives out the events of runs, the oldest first.
+func (m *Manager) Events(ctx context.Context, sel []Selection, o EventsOptions, out func(run string, e Event) error) error {
+	f := &eventsFollowed{m: m, seen: map[string]*eventsRead{}, wake: make(chan struct{}, 1)}
+	var err error
+	if o.Follow {
+		if f.watch, err = newWatcher(); err != nil {
 			return err
 		}
-		defer w.close()
-		for _, s := range sel {
-			err := w.join(m.Store.runs(), func(file string) bool { return file == s.Run.Name }, wake)
-			if err == nil {
-				err = w.join(s.Run.Path, func(file string) bool { return file == "events.jsonl" }, wake)
-			}
-			if err != nil {
-				return err
-			}
+		defer f.watch.close()
+	}
+	if o.Follow && o.All {
+		if err = f.watch.join(m.Store.runs(), func(string) bool { return true }, f.wake); err != nil {
+			return &Problem{Err: err, Tip: "hob up makes the state folder"}
 		}
 	}
 	var errs []error
 	for _, s := range sel {
-		errs = append(errs, s.Err)
+		errs = append(errs, s.Err, f.add(s))
 		m.noteCut(s.Run)
 	}
-	seen := map[string]*eventsRead{}
 	for {
-		for _, s := range sel {
-			w.again(s.Run.Path)
+		if o.Follow && o.All {
+			f.addNew()
 		}
-		if err := m.newEvents(sel, seen, out); err != nil || !follow {
+		if err := f.tell(out); err != nil || !o.Follow {
 			return errors.Join(append(errs, err)...)
 		}
 		select {
-		case <-wake:
+		case <-f.wake:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// eventsFollowed is how far the events of some runs have been told.
+type eventsFollowed struct {
+	m     *Manager
+	sel   []Selection
+	seen  map[string]*eventsRead
+	watch *watcher // nil: nobody follows
+	wake  chan struct{}
+}
+
+// add takes a run up, and watches for it to change and to make room for the next.
+func (f *eventsFollowed) add(s Selection) error {
+	f.sel = append(f.sel, s)
+	f.seen[s.Run.Name] = &eventsRead{}
+	if f.watch == nil {
+		return nil
+	}
+	err := f.watch.join(f.m.Store.runs(), func(file string) bool { return file == s.Run.Name }, f.wake)
+	if err == nil {
+		err = f.watch.join(s.Run.Path, func(file string) bool { return file == "events.jsonl" }, f.wake)
+	}
+	return err
+}
+
+// addNew takes up the runs that have been made since. One that cannot be watched has
+// gone again, and is told of by the folder above.
+func (f *eventsFollowed) addNew() {
+	names, _ := f.m.Store.Runs() // what cannot be read is looked for at the next turn
+	for _, name := range names {
+		if f.seen[name] == nil {
+			_ = f.add(Selection{Run: f.m.Store.Run(name)})
 		}
 	}
 }
@@ -57,19 +90,17 @@ func (m *Manager) noteCut(r *RunDir) {
 	}
 }
 
-// newEvents gives out the events of each run that were not given out yet.
-func (m *Manager) newEvents(sel []Selection, seen map[string]*eventsRead, out func(string, Event) error) error {
+// tell gives out the events of each run that were not given out yet.
+func (f *eventsFollowed) tell(out func(string, Event) error) error {
 	type told struct {
 		run string
 		e   Event
 	}
 	var all []told
 	var errs []error
-	for _, s := range sel {
-		if seen[s.Run.Name] == nil {
-			seen[s.Run.Name] = &eventsRead{}
-		}
-		events, err := m.eventsOf(s.Run, seen[s.Run.Name])
+	for _, s := range f.sel {
+		f.watch.again(s.Run.Path)
+		events, err := f.m.eventsOf(s.Run, f.seen[s.Run.Name])
 		errs = append(errs, err)
 		for _, e := range events {
 			all = append(all, told{s.Run.Name, e})

@@ -48,13 +48,7 @@ func TestCutWithoutARecord(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w, err := newWatcher()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer w.close()
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
+				w, ctx := patientWatch(t)
 				done := make(chan error, 1)
 				go func() { done <- wait(ctx, m, w, r, d) }()
 				watched(t, w, d.Path)
@@ -65,6 +59,18 @@ func TestCutWithoutARecord(t *testing.T) {
 			})
 		}
 	}
+}
+
+// patientWatch is a watcher, and how long a test waits for what it watches for.
+func patientWatch(t *testing.T) (*watcher, context.Context) {
+	t.Helper()
+	w, err := newWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(func() { cancel(); w.close() })
+	return w, ctx
 }
 
 // watched waits until somebody has read a task's records and watches them.
@@ -98,13 +104,7 @@ func TestEndThatCannotBeWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWatcher()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	w, ctx := patientWatch(t)
 	ended := make(chan error, 1)
 	go func() {
 		e, err := m.untilEnd(ctx, w, Name{r.Name, d.Name})

@@ -148,7 +148,7 @@ func TestFollowEvents(t *testing.T) {
 	var got []string
 	enough := errors.New("enough")
 	more := []string{"second", "third"}
-	err := m.Events(t.Context(), []Selection{{Run: r}}, true, func(run string, e Event) error {
+	err := m.Events(t.Context(), []Selection{{Run: r}}, EventsOptions{Follow: true}, func(run string, e Event) error {
 		got = append(got, run+" "+e.What)
 		if len(more) == 0 {
 			return enough
@@ -178,7 +178,7 @@ func TestFollowEventsOfTheNextRun(t *testing.T) {
 	defer cancel()
 	var got []string
 	enough := errors.New("enough")
-	err := m.Events(ctx, []Selection{{Run: r}}, true, func(_ string, e Event) error {
+	err := m.Events(ctx, []Selection{{Run: r}}, EventsOptions{Follow: true, All: true}, func(_ string, e Event) error {
 		got = append(got, e.What)
 		switch e.What {
 		case "first":
@@ -190,11 +190,16 @@ func TestFollowEventsOfTheNextRun(t *testing.T) {
 		case "third":
 			write(r.Remove(), r.Create(), r.Write(Run{Name: "chat", ID: "third"}), r.Append(Event{What: "fourth"}))
 		case "fourth":
+			other := r.store.Run("other") // that nobody knew of
+			write(other.Create(), other.Write(Run{Name: "other", ID: "o"}), other.Append(Event{What: "fifth"}))
+		case "fifth":
+			write(r.store.Run("other").Append(Event{What: "sixth"}))
+		case "sixth":
 			return enough
 		}
 		return nil
 	})
-	if want := []string{"first", "last", "second", "third", "fourth"}; !errors.Is(err, enough) || !slices.Equal(got, want) {
+	if want := []string{"first", "last", "second", "third", "fourth", "fifth", "sixth"}; !errors.Is(err, enough) || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -37,13 +37,13 @@ what. With --json a list, or with -f a line for each.`,
 			}
 			if a.json && !follow {
 				list := []event{}
-				err := m.Events(cmd.Context(), sel, false, func(run string, e tasks.Event) error {
+				err := m.Events(cmd.Context(), sel, tasks.EventsOptions{}, func(run string, e tasks.Event) error {
 					list = append(list, event{run, e})
 					return nil
 				})
 				return join(a.writeJSON(list), err)
 			}
-			return m.Events(cmd.Context(), sel, follow, a.event)
+			return m.Events(cmd.Context(), sel, tasks.EventsOptions{Follow: follow, All: len(args) == 0}, a.event)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as things happen")
