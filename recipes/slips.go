@@ -23,6 +23,7 @@ func (l *loader) slips(d *draft) {
 	}
 	l.slipInCommand(d, "ready's exec", d.node.get("ready").get("exec"))
 	l.slipInSyntax(d)
+	l.slipTogether(d)
 	l.slipInSecrets(d)
 	l.slipHome(d)
 	l.slipAddress(d)
@@ -82,7 +83,7 @@ func (l *loader) slipInSyntax(d *draft) {
 				sign = w
 			}
 		}
-	} else if sign = shellSign().FindString(inQuotes().ReplaceAllString(n.raw, "_")); sign == "" && assignment().MatchString(n.raw) {
+	} else if sign = shellSign().FindString(inBraces().ReplaceAllString(inQuotes().ReplaceAllString(n.raw, "_"), "_")); sign == "" && assignment().MatchString(n.raw) {
 		l.noteOnce("%s: command: it begins with the setting of a variable, which is taken for the program, for no shell sees it: write it under env (line %d)", d.name, n.line)
 	}
 	if sign = strings.TrimSpace(sign); sign != "" {
@@ -90,8 +91,28 @@ func (l *loader) slipInSyntax(d *draft) {
 	}
 }
 
+// slipTogether notes a flag and its value that are one word.
+func (l *loader) slipTogether(d *draft) {
+	if runsShell(d.task.Command) {
+		return
+	}
+	for _, key := range []string{"command", "args"} {
+		n := d.node.get(key)
+		if n == nil || n.form != sequence {
+			continue
+		}
+		for _, one := range n.items {
+			if flag, value, ok := strings.Cut(one.raw, " "); ok && together().MatchString(one.raw) {
+				l.noteOnce("%s: %s: %s is one word to the program: write %s, %s (line %d)", d.name, key, one.quoted(), flag, flowWord(value), one.line)
+			}
+		}
+	}
+}
+
 var (
-	inQuotes   = lazy(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$\{[^}]*\}`)
+	together   = lazy(`^--[a-z][a-z0-9_.-]* +[^\s-][^\s]*$`)
+	inBraces   = lazy(`\$\{[^}]*\}`)
+	inQuotes   = lazy(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.`)
 	shellSign  = lazy(`&&|\|\||\$\(|` + "`" + `|;( |$)|(^| )([|&]|[0-9&]?>>?(&[0-9])?|<)( |$|[A-Za-z0-9_./~-])`)
 	assignment = lazy(`^[A-Za-z_][A-Za-z0-9_]*=`)
 )

@@ -28,6 +28,8 @@ servers: {a: {engine: llama-server, model: ~/m.gguf, args: [--models-dir, "${m}"
 			"a: env OLLAMA_HOST replaces what hob tells ollama with host: and port:, and hob asks where those say: use them instead"},
 		`servers: {a: {engine: vllm, model: m, args: [--port, "${P:-9000}", --host=0.0.0.0]}, b: {engine: vllm, model: m, port: 1, args: [--port=1, --host]}, c: {engine: vllm, model: m, port: 2, command: x, args: [--port, 9000]}}`: {
 			"a: args: hob gives vllm its --host already, and asks where that says: write host: 0.0.0.0 instead", "a: args: hob gives vllm its --port already, and asks where that says: write port: ${P:-9000} instead"},
+		`servers: {a: {engine: vllm, model: m, args: ["--max-model-len 8192", "--x=1 2", "--x a b", "-e x", "--say ${HF_TOKEN}"]}, b: {command: [sh, "--x y"], port: 1}}`: {
+			`a: args: "--max-model-len 8192" is one word to the program: write --max-model-len, 8192 (line 1)`, `a: args: "--say ${HF_TOKEN}" is one word to the program: write --say, "${HF_TOKEN}" (line 1)`},
 		`jobs:
   a: {command: "get x && list"}
   b: {command: [get, x, "&&", list]}

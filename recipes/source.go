@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,12 +96,36 @@ func (s *source) hide(doc *yaml.Node) {
 			below := v.below
 			if v.node.Kind == yaml.MappingNode && i%2 == 1 {
 				name := v.node.Content[i-1].Value
-				below = below || name == "env" || taskWords[name] == "env" || secretOfReady(name) || secretOfReady(readyWords[name])
+				below = below || secretKey(name)
 			}
 			walk(visit{child, below})
 		}
 	}
 	walk(visit{node: doc})
+}
+
+// guard finds out whether a line of a text that is no YAML may hold a secret: by its
+// words, and those of the lines that it stands under.
+func (s *source) guard(n int) {
+	right := len(s.line(n)) + 1
+	for i := n; i > 0 && right > 0; i-- {
+		line := s.line(i)
+		if in := indent(line); strings.TrimSpace(line) != "" && in < right {
+			right = in
+			if slices.ContainsFunc(keyLike().FindAllString(line, -1), secretKey) {
+				s.private = map[int]bool{n: true}
+				return
+			}
+		}
+	}
+}
+
+var keyLike = lazy(`[A-Za-z_-]+["']? *:`)
+
+// secretKey reports whether values below a key of that name are not to be shown.
+func secretKey(name string) bool {
+	name = strings.TrimRight(name, `"' :`)
+	return name == "env" || taskWords[name] == "env" || secretOfReady(name) || secretOfReady(readyWords[name])
 }
 
 // secretOfReady reports whether readiness has secrets there.
@@ -204,7 +229,10 @@ func (s *source) syntax(text []byte, err error, errs *list) {
 		}
 	}
 	line, col := position(text, high)
-	hint := ""
+	if s.guard(line); s.private[line] && strings.HasPrefix(what, "unknown anchor ") {
+		what = "unknown anchor referenced" // its name is the value
+	}
+	hint := s.hintSyntax(what, line, col)
 	if tab := leadingTab(s.line(line)); tab > 0 {
 		col, hint = tab, "indent with spaces: YAML does not allow tabs there"
 	}
