@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"hob/identity"
 )
@@ -141,6 +143,7 @@ func Discard(prefix string) error {
 // Run runs the tests of a package in a Pen, and fails when one of them has left a
 // cgroup in it.
 func Run(m interface{ Run() int }) int {
+	heed()
 	pen, err := New("hobtest-" + strconv.Itoa(os.Getpid()))
 	if err == nil {
 		err = pen.Enter()
@@ -159,4 +162,15 @@ func Run(m interface{ Run() int }) int {
 		code = max(code, 1)
 	}
 	return code
+}
+
+// heed has what the tests start be ended by the signals that end programs, where they
+// are ignored: by nohup, or by a shell that has started the tests in the background. A
+// hob would pass over one that comes before it listens.
+func heed() {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }

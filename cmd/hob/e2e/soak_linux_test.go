@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,9 +144,6 @@ func soakHere(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	// Where they are ignored (a shell has started this in the background) every hob would
-	// pass over an interrupt that comes before it listens, and run on for ever.
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, unix.SIGQUIT)
 	s := &soak{t: t, mine: map[int]bool{}, named: map[proc]string{}, codes: map[string]map[int]int{}, began: time.Now()}
 	rnd := seed(t)
 	s.open()
