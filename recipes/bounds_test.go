@@ -182,6 +182,29 @@ func TestErrorTextBesideSecret(t *testing.T) {
 	}
 }
 
+// What a variable holds may be a secret: a hint does not spell it either.
+func TestHintDoesNotSpellValue(t *testing.T) {
+	o := testOptions
+	o.Getenv = func(string) string { return "s3cret X" }
+	for key, text := range map[string]string{
+		"name":       "name: ${V}\nservers: {a: {command: x}}\n",
+		"depends_on": "servers: {a: {command: x, depends_on: \"${V}\"}}\n",
+		"groups":     "servers: {a: {command: x, groups: [\"${V}\"]}}\n",
+		"engine":     "servers: {a: {engine: \"${V}\"}}\n",
+	} {
+		_, err := Load(write(t, text), o)
+		var errs Errors
+		if !errors.As(err, &errs) {
+			t.Errorf("%s: %v", key, err)
+		}
+		for _, e := range errs {
+			if strings.Contains(e.Error()+e.Hint+e.Text, "s3cret") {
+				t.Errorf("%s: %v, hint %q", key, e, e.Hint)
+			}
+		}
+	}
+}
+
 // FuzzLoad: whatever the file, Load ends, never panics, and points into the file.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/right/*.yaml", "testdata/wrong/*.yaml", "engines/*.yaml", "gallery/*.yaml"} {

@@ -128,6 +128,8 @@ func (l *loader) wrong(n *node, r *rule, what string, err error) {
 		hint = "it has a line break, or another character that no header can have; a file that holds a secret often ends with one"
 	case r == taskRef:
 		hint = l.hintRefs(n)
+	case err.Error() == taskNameSays && n.filled(): // what a variable holds is not to be told
+		hint = taskNameSays
 	case err.Error() == taskNameSays:
 		hint = hintName(taskNameSays, n.text)
 	}

@@ -165,6 +165,7 @@ func TestFreezeMovesSecrets(t *testing.T) {
 		pane("%1", "h", "llama-server", "--api-key=hunter2", "--hf-token", "hunter2"),
 		pane("%2", "h", "sh", "-c", "exec vllm serve m --api-key hunter2"),
 		pane("%3", "h", "worker: key "+token),
+		pane("%4", "h", "srv", "--token=hunter2", "HF_TOKEN=hunter2", "--password", "hunter2", token), // a variable is named after no value
 	}}}}
 	res, err := convert.Freeze(s)
 	if err != nil {
@@ -174,11 +175,12 @@ func TestFreezeMovesSecrets(t *testing.T) {
 	for _, n := range append(slices.Clone(res.Kept), res.Dropped...) {
 		all += n.String()
 	}
-	if strings.Contains(all, token) || strings.Contains(all, "hunter2") {
+	if low := strings.ToLower(all); strings.Contains(low, token) || strings.Contains(low, "hunter2") {
 		t.Errorf("it shows a secret:\n%s", all)
 	}
 	for _, want := range []string{
 		`exec vllm serve m --api-key "$FROZEN_API_KEY" it\'s`, `command: exec llama-server --api-key="$FROZEN_API_KEY" --hf-token "$FROZEN_HF_TOKEN"`,
+		`exec srv --token="$FROZEN_TOKEN" "$FROZEN_SECRET" --password "$FROZEN_PASSWORD" "$FROZEN_SECRET_2"`,
 		"pane %1: what looks like a secret in its arguments: set FROZEN_HF_TOKEN", "pane %2: its command: what looks like a secret", "pane %3: its command: what looks like a secret",
 	} {
 		if !strings.Contains(res.Recipe, want) {
@@ -192,7 +194,7 @@ func TestFreezeMovesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, res.Recipe)
 	}
-	if len(got.Tasks) != 4 {
+	if len(got.Tasks) != 5 {
 		t.Errorf("%d tasks", len(got.Tasks))
 	}
 }

@@ -121,9 +121,9 @@ func moveSecrets(args []string, prefix string) moved {
 		option, value, both := strings.Cut(a, "=")
 		head := ""
 		switch {
-		case both && strings.HasPrefix(a, "-"):
+		case both && tells(option):
 			head = shellquote.Join(option + "=")
-		case i > 0 && strings.HasPrefix(args[i-1], "-"):
+		case i > 0 && !secret[i-1] && tells(args[i-1]):
 			option, value = args[i-1], a
 		default:
 			option, value = "secret", a
@@ -137,6 +137,14 @@ func moveSecrets(args []string, prefix string) moved {
 	}
 	return m
 }
+
+// tells reports whether a word is an option's name and nothing else, so that a variable
+// may be named after it: --api-key, and not --token=VALUE or -HX-Token:VALUE.
+func tells(word string) bool {
+	return optionName().MatchString(word) && !secretValue().MatchString(word)
+}
+
+var optionName = lazy(`^--?[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // variable is a name for the value of an option, that no other has.
 func (m moved) variable(option string) string {
