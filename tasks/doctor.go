@@ -72,7 +72,7 @@ func (m *Manager) checkHome() Check {
 	if _, statErr := os.Stat(home); err == nil && errors.Is(statErr, fs.ErrNotExist) {
 		err, text = canBeMade(home), home+" (not there yet)"
 	} else if err == nil {
-		err = probeHome(home)
+		err = probeHome(home, true)
 	}
 	if err != nil {
 		return Check{name, Bad, err.Error(), "name another one with --home"}

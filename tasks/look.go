@@ -27,8 +27,8 @@ func (m *Manager) lookHeld(t *TaskDir) Seen {
 	return s
 }
 
-func (m *Manager) lookOnce(t *TaskDir) Seen {
-	var s Seen
+func (m *Manager) lookOnce(t *TaskDir) (s Seen) {
+	defer func() { m.excuse(t, &s) }()
 	task, err := t.ReadTask()
 	if err != nil {
 		s.Trouble = trouble(err)

@@ -137,12 +137,18 @@ func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOpt
 // held. What has ended already is only tidied away.
 func (m *Manager) stopLocked(ctx context.Context, r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}}
-	seen := m.lookHeld(t)
+	look := m.lookToAct
+	if o.DryRun {
+		look = m.lookHeld
+	}
+	seen := look(t)
 	d := Derive(seen)
 	out.State = d.State
 	switch {
 	case seen.Trouble != nil:
 		out.Err = m.untrusted(r.Name, t, seen.Trouble)
+	case seen.Cut != nil && o.DryRun:
+		out.Did = "would be settled: " + d.Note
 	case seen.Task == nil:
 		out.Did = "was never started"
 	case !d.Over() && seen.startedElsewhere(out.Name) != nil:
@@ -287,11 +293,10 @@ func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Captu
 
 // finish writes the report and what the stop came to.
 func (s *stopper) finish(rep sweep.Report, stopErr error) (State, error) {
-	err := errors.Join(stopErr, s.dir.WriteReport(rep))
 	task := *s.seen.Task
 	now := s.now()
 	task.State, task.UpdatedAt, task.EndedAt = s.stateAfter(rep), now, endedAt(s.seen, now)
-	err = errors.Join(err, s.dir.WriteTask(task))
+	err := errors.Join(stopErr, s.dir.writeEnd(rep, task))
 	s.event(s.run, s.dir.Name, string(task.State)+": "+string(rep.Verdict))
 	return task.State, err
 }

@@ -72,8 +72,12 @@ func (u *upRun) unsound() error {
 	var errs []error
 	for _, name := range names {
 		t := u.dir.Task(name)
+		seen := u.look(t)
 		_, err := t.ReadCapture()
-		errs = append(errs, u.look(t).Trouble, trouble(err))
+		if seen.Trouble = errors.Join(seen.Trouble, trouble(err)); seen.Trouble != nil {
+			u.excuse(t, &seen)
+		}
+		errs = append(errs, seen.Trouble)
 	}
 	return errors.Join(errs...)
 }

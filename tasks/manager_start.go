@@ -52,7 +52,7 @@ func (u *upRun) start(ctx context.Context, t *upTask) error {
 // somebody else has started the task meanwhile: it lives, or it had the time to
 // end since this up looked.
 func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
-	seen := u.lookHeld(t.dir)
+	seen := u.lookToAct(t.dir)
 	if seen.Trouble != nil {
 		return false, seen.Trouble
 	}
@@ -73,8 +73,8 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	return true, t.dir.forget("keeper.json", "exit.json", "stop.json", "capture.json")
 }
 
-// write makes the records that the keeper starts by. The spec comes first: a
-// keeper that finds the task `starting` finds the spec whole.
+// write makes the records that the keeper starts by, and makes them last. The spec
+// comes first: a keeper that finds the task `starting` finds the spec whole.
 func (u *upRun) write(t *upTask) (Task, error) {
 	nonce, err := randomHex()
 	if err != nil {
@@ -82,9 +82,6 @@ func (u *upRun) write(t *upTask) (Task, error) {
 	}
 	spec, err := u.spec(t, nonce)
 	if err != nil {
-		return Task{}, err
-	}
-	if err := t.dir.WriteSpec(spec); err != nil {
 		return Task{}, err
 	}
 	now := u.now()
@@ -95,7 +92,7 @@ func (u *upRun) write(t *upTask) (Task, error) {
 	if t.port > 0 {
 		task.Port = &t.port
 	}
-	return task, t.dir.WriteTask(task)
+	return task, t.dir.writeStart(spec, task)
 }
 
 // launch makes the pane, writes down where it is, and waits for the keeper.
@@ -110,15 +107,16 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 	}
 	end := u.endOf(ctx, pane.PID)
 	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID, Server: u.panes.serverOf(pane)}
-	// Whatever cuts hob from here on finds the pane; a crash of the host, which alone
-	// could lose this, ends the pane as well. Mostly the keeper is ready by now, since
-	// tmux made other panes meanwhile, and one record says both.
+	// Whatever cuts hob from here on finds the pane. Only a crash of the host could
+	// lose or tear what is written now, and that ends the pane as well (ended.go).
+	// Mostly the keeper is ready by now, since tmux made other panes meanwhile, and one
+	// record says both.
 	begun, err := begun(t, task.Nonce)
 	if err != nil {
 		return err
 	}
 	if !begun {
-		if err := t.dir.writeTask(*task, whole); err != nil {
+		if err := t.dir.writeTask(*task, passing); err != nil {
 			return err
 		}
 		if err := u.awaitCommand(ctx, t, task.Nonce, wake, end); err != nil {
@@ -126,7 +124,7 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 		}
 	}
 	task.State, task.UpdatedAt = Up, u.now()
-	return t.dir.WriteTask(*task)
+	return t.dir.writeTask(*task, passing)
 }
 
 // keeperDeadline is how long a keeper may take to start the command.

@@ -60,7 +60,7 @@ func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir,
 			return out
 		}
 		defer unlock()
-		if seen = m.lookHeld(t); seen.Task != nil && seen.Task.State == Starting && seen.Keeper == nil {
+		if seen = m.lookToAct(t); seen.Task != nil && seen.Task.State == Starting && seen.Keeper == nil {
 			return m.stopLocked(ctx, r, t, o) // a start that was cut: its keeper may still be coming up
 		}
 	}

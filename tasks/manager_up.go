@@ -290,17 +290,19 @@ func chooseAction(d Derived, named bool) action {
 
 // open makes the run's records and the window maker.
 func (u *upRun) open(ctx context.Context) error {
-	if err := u.dir.Create(); err != nil {
+	if err := u.dir.createAll(nil); err != nil {
 		return err
 	}
 	goesOn := u.run.ID != ""
+	if goesOn {
+		if err := u.setAllAside(u.dir, u.run.Tasks); err != nil {
+			return err
+		}
+	}
 	if err := u.fillRun(); err != nil {
 		return err
 	}
 	if err := u.record(ctx, goesOn); err != nil {
-		return err
-	}
-	if err := u.dir.createTasks(u.toStart()); err != nil {
 		return err
 	}
 	w, err := newWatcher()
@@ -340,7 +342,10 @@ func (u *upRun) record(ctx context.Context, goesOn bool) error {
 	if goesOn && err == nil {
 		u.run.Tmux = now.Tmux
 	}
-	return u.dir.Write(u.run)
+	if err := u.dir.createAll(u.toStart()); err != nil {
+		return err
+	}
+	return u.dir.writeAll(u.run)
 }
 
 func (u *upRun) fillRun() error {

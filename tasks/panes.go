@@ -269,9 +269,13 @@ func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
 	if err != nil {
 		return err
 	}
-	if err := p.m.lastServer(p.srv.Socket, ref); err != nil {
-		p.m.event(p.dir, "", err.Error()) // the run's own record comes next
-	}
+	last := make(chan error, 1)
+	go func() { last <- p.m.lastServer(p.srv.Socket, ref) }() // both wait for the disk
+	defer func() {
+		if err := <-last; err != nil {
+			p.m.event(p.dir, "", err.Error()) // the run's own record has it
+		}
+	}()
 	unlock, err := p.dir.Lock(ctx)
 	if err != nil {
 		return err
@@ -283,7 +287,8 @@ func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
 	}
 	run.Tmux = TmuxServer{Socket: p.srv.Socket, Session: pane.Session, Server: &ref}
 	run.UpdatedAt = p.m.now()
-	if err := p.dir.Write(run); err != nil {
+	// The server ends with the host: a crash of that may leave the record before.
+	if err := p.dir.write(run, whole); err != nil {
 		return err
 	}
 	p.session, p.server = pane.Session, &ref

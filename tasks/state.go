@@ -16,6 +16,7 @@ type Seen struct {
 	Keeper  *Keeper          // nil: none was written for this start
 	Exit    *Exit            // nil: none was written for this start
 	Trouble error            // a record that cannot be trusted
+	Cut     error            // records that the end of the boot has torn: nothing of the task can live
 	KeeperV identity.Finding // zero when no keeper is recorded
 	Command identity.Finding // zero when no command is recorded
 	Busy    bool             // somebody holds the task's op.lock
@@ -77,6 +78,8 @@ func Derive(s Seen) Derived {
 	switch {
 	case s.Trouble != nil:
 		return Derived{State: Unverified, Note: s.Trouble.Error()}
+	case s.Cut != nil && (s.Task == nil || !s.Task.State.Settled()):
+		return Derived{State: Lost, Note: "the host was restarted; " + s.Cut.Error()}
 	case s.Task == nil:
 		return Derived{State: Stopped, Note: "never started"}
 	}

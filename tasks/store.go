@@ -85,7 +85,7 @@ func OpenStore(home string) (*Store, error) {
 			return nil, homeError(home, err)
 		}
 	}
-	if err := probeHome(home); err != nil {
+	if err := probeHome(home, false); err != nil {
 		return nil, homeError(home, err)
 	}
 	return s, nil
@@ -197,7 +197,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return syncDirs(filepath.Dir(dir))
 }
 
 // checkDir refuses a folder that another user could fill: records name the
@@ -219,8 +219,9 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// probeHome locks, writes and syncs a file, and removes it again.
-func probeHome(home string) (err error) {
+// probeHome locks and writes a file, and removes it again. Who only asks has it synced
+// too: a verb makes a record of its own last before it starts anything.
+func probeHome(home string, sync bool) (err error) {
 	path := filepath.Join(home, ".probe")
 	f, unlock, err := openTemp(path)
 	if err != nil {
@@ -229,7 +230,7 @@ func probeHome(home string) (err error) {
 	}
 	defer unlock()
 	defer func() { err = errors.Join(err, os.Remove(path)) }()
-	if _, err := f.Write(make([]byte, 4096)); err != nil {
+	if _, err := f.Write(make([]byte, 4096)); err != nil || !sync {
 		return err
 	}
 	return f.Sync()

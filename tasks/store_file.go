@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"hob/identity/cut"
@@ -139,19 +140,29 @@ func kindOf(err error) string {
 
 // writeRecord replaces a record, unless what is on disk cannot be trusted.
 func writeRecord[T any](path string, v T, belongs func(*T) error, how lasting) error {
+	f, err := fileOf(path, v, belongs)
+	if err != nil {
+		return err
+	}
+	return replaceFiles(how, f)
+}
+
+// fileOf is the file that a record is to be, unless what is on disk in its place
+// cannot be trusted.
+func fileOf[T any](path string, v T, belongs func(*T) error) (newFile, error) {
 	if belongs != nil {
 		if err := belongs(&v); err != nil {
-			return fmt.Errorf("write %s: %w", path, err)
+			return newFile{}, fmt.Errorf("write %s: %w", path, err)
 		}
 	}
 	if _, err := readRecord(path, belongs); err != nil && !errors.Is(err, ErrNoRecord) {
-		return err
+		return newFile{}, err
 	}
 	data, err := encode(v)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return newFile{}, fmt.Errorf("write %s: %w", path, err)
 	}
-	return replaceFile(path, data, how)
+	return newFile{path, data}, nil
 }
 
 func encode(v any) ([]byte, error) {
@@ -176,37 +187,88 @@ const (
 // of the folder, as far as it is to last. renameio does the first three, but not
 // the last, nor without fsync, nor on Windows.
 func replaceFile(path string, data []byte, how lasting) error {
-	dir, base := filepath.Split(path)
-	cut.Point("write", base)
-	err := viaTemp(path, dir+"."+base+".tmp", data, how)
-	if err == nil && how == durable {
-		err = syncDir(dir)
+	return replaceFiles(how, newFile{path, data})
+}
+
+// newFile is what a file is to hold.
+type newFile struct {
+	path string
+	data []byte
+}
+
+func (n newFile) base() string { return filepath.Base(n.path) }
+
+// replaceFiles is replaceFile for files of one folder: each step is done for all
+// of them before the next, so that they wait for the disk together, and the folder
+// is synced once. They appear in their order.
+func replaceFiles(how lasting, files ...newFile) error {
+	var temps []*tempFile
+	defer func() {
+		for _, t := range temps {
+			t.unlock()
+		}
+	}()
+	for _, n := range files {
+		cut.Point("write", n.base())
+		t, err := writeTemp(n)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", n.path, errors.Join(err, removeTemps(temps)))
+		}
+		temps = append(temps, t)
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	for i, t := range temps {
+		if how < whole {
+			break
+		}
+		if err := t.f.Sync(); err != nil {
+			return fmt.Errorf("write %s: %w", files[i].path, errors.Join(err, removeTemps(temps)))
+		}
 	}
-	cut.Point("wrote", base)
+	for i, t := range temps {
+		cut.Point("rename", files[i].base())
+		if err := os.Rename(t.path, files[i].path); err != nil {
+			return fmt.Errorf("write %s: %w", files[i].path, errors.Join(err, removeTemps(temps[i:])))
+		}
+	}
+	if how == durable {
+		if err := syncDirs(filepath.Dir(files[0].path)); err != nil {
+			return fmt.Errorf("write %s: %w", files[0].path, err)
+		}
+	}
+	for _, n := range files {
+		cut.Point("wrote", n.base())
+	}
 	return nil
 }
 
-func viaTemp(path, tmp string, data []byte, how lasting) error {
-	f, unlock, err := openTemp(tmp)
+// tempFile is an open file that is about to take another one's place.
+type tempFile struct {
+	path   string
+	f      *os.File
+	unlock Unlock // closes it too
+}
+
+func writeTemp(n newFile) (*tempFile, error) {
+	path := filepath.Join(filepath.Dir(n.path), "."+n.base()+".tmp")
+	f, unlock, err := openTemp(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer unlock()
-	_, err = f.Write(data)
-	if err == nil && how >= whole {
-		err = f.Sync()
+	t := &tempFile{path, f, unlock}
+	if _, err := f.Write(n.data); err != nil {
+		err = errors.Join(err, removeTemps([]*tempFile{t}))
+		unlock()
+		return nil, err
 	}
-	if err == nil {
-		cut.Point("rename", filepath.Base(path))
-		err = os.Rename(tmp, path)
+	return t, nil
+}
+
+func removeTemps(temps []*tempFile) error {
+	var errs []error
+	for _, t := range temps {
+		errs = append(errs, os.Remove(t.path))
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // openTemp opens an empty temp file of a fixed name, under a lock on itself. So
@@ -234,11 +296,23 @@ func openTemp(path string) (*os.File, Unlock, error) {
 	}
 }
 
-// syncDir makes a rename in dir survive a crash of the host.
-func syncDir(dir string) error {
+// syncDirs makes renames in folders survive a crash of the host. It waits for all of
+// them together, which the disk does in one go where it can.
+func syncDirs(dirs ...string) error {
 	if runtime.GOOS == "windows" { // has no such call
 		return nil
 	}
+	errs := make([]error, len(dirs))
+	var others sync.WaitGroup
+	for i, dir := range dirs[1:] {
+		others.Go(func() { errs[i+1] = syncDir(dir) })
+	}
+	errs[0] = syncDir(dirs[0])
+	others.Wait()
+	return errors.Join(errs...)
+}
+
+func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

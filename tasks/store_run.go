@@ -40,21 +40,32 @@ func (r *RunDir) Create() error {
 	return nil
 }
 
-// createTasks makes the folders of tasks, and makes them last together, which takes
-// one call for all of them.
-func (r *RunDir) createTasks(names []string) error {
-	made := false
+// createAll is Create with the folders of tasks, none of which lasts yet.
+func (r *RunDir) createAll(names []string) error {
+	if r.err != nil {
+		return r.err
+	}
+	if err := checkDir(r.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run %s: %w", r.Name, err)
+	}
+	if err := os.MkdirAll(r.file("tasks"), 0o700); err != nil {
+		return fmt.Errorf("run %s: %w", r.Name, err)
+	}
 	for _, name := range names {
-		err := os.Mkdir(r.Task(name).Path, 0o700)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(r.Task(name).Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("run %s: %w", r.Name, err)
 		}
-		made = made || err == nil
 	}
-	if !made {
-		return nil
+	return nil
+}
+
+// writeAll writes run.json and makes it last, with the run's folders and those of its
+// tasks. Its run.lock is held by the caller.
+func (r *RunDir) writeAll(v Run) error {
+	if err := r.write(v, whole); err != nil {
+		return err
 	}
-	return syncDir(r.file("tasks"))
+	return syncDirs(filepath.Dir(r.Path), r.Path, r.file("tasks"))
 }
 
 // Lock waits for run.lock, for one read-modify-write of run.json.
@@ -74,12 +85,14 @@ func (r *RunDir) Read() (Run, error) {
 }
 
 // Write writes run.json. Its run.lock is held by the caller.
-func (r *RunDir) Write(v Run) error {
+func (r *RunDir) Write(v Run) error { return r.write(v, durable) }
+
+func (r *RunDir) write(v Run, how lasting) error {
 	if r.err != nil {
 		return r.err
 	}
 	v.Schema = Schema
-	return writeRecord(r.file("run.json"), v, r.owns, durable)
+	return writeRecord(r.file("run.json"), v, r.owns, how)
 }
 
 func (r *RunDir) owns(v *Run) error {
@@ -122,23 +135,16 @@ func (r *RunDir) Archive() (string, error) {
 		return "", r.err
 	}
 	base := filepath.Join(r.store.archive(), r.Name+"-"+time.Now().UTC().Format(archiveStamp))
-	to := base
-	for n := 2; ; n++ {
-		_, err := os.Lstat(to)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return "", fmt.Errorf("archive run %s: %w", r.Name, err)
-		}
-		to = fmt.Sprintf("%s.%d", base, n)
+	to, err := freeName(base)
+	if err != nil {
+		return "", fmt.Errorf("archive run %s: %w", r.Name, err)
 	}
 	cut.Point("archive", "run")
 	if err := os.Rename(r.Path, to); err != nil {
 		return "", fmt.Errorf("archive run %s: %w", r.Name, err)
 	}
 	cut.Point("archived", "run")
-	if err := errors.Join(syncDir(r.store.archive()), syncDir(r.store.runs())); err != nil {
+	if err := syncDirs(r.store.archive(), r.store.runs()); err != nil {
 		return to, fmt.Errorf("archive run %s: %w", r.Name, err)
 	}
 	return to, nil
@@ -186,5 +192,5 @@ func (r *RunDir) Remove() error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("remove run %s: %w", r.Name, err)
 	}
-	return syncDir(filepath.Dir(r.Path))
+	return syncDirs(filepath.Dir(r.Path))
 }

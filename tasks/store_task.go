@@ -67,7 +67,7 @@ func (t *TaskDir) TryLock() (unlock Unlock, ok bool, err error) {
 
 // ReadTask reads task.json.
 func (t *TaskDir) ReadTask() (Task, error) {
-	return read(t, "task.json", func(v *Task) error { return t.owns(v.Run, v.Task) })
+	return read(t, "task.json", t.ownsTask)
 }
 
 // WriteTask writes task.json. Only the holder of op.lock does.
@@ -78,7 +78,7 @@ func (t *TaskDir) WriteTask(v Task) error { return t.writeTask(v, durable) }
 func (t *TaskDir) writeTask(v Task, how lasting) error {
 	v.Schema = Schema
 	put := func() error {
-		return write(t, "task.json", v, func(v *Task) error { return t.owns(v.Run, v.Task) }, how)
+		return write(t, "task.json", v, t.ownsTask, how)
 	}
 	if v.State == Starting {
 		return put() // nothing has begun: a full disk is a reason not to
@@ -88,14 +88,57 @@ func (t *TaskDir) writeTask(v Task, how lasting) error {
 
 // ReadSpec reads spec.json.
 func (t *TaskDir) ReadSpec() (Spec, error) {
-	return read(t, "spec.json", func(v *Spec) error { return t.owns(v.Run, v.Task) })
+	return read(t, "spec.json", t.ownsSpec)
 }
 
 // WriteSpec writes spec.json. Only the holder of op.lock does, and writes
 // task.json next: that makes the folder last, and with it this file.
 func (t *TaskDir) WriteSpec(v Spec) error {
 	v.Schema = Schema
-	return write(t, "spec.json", v, func(v *Spec) error { return t.owns(v.Run, v.Task) }, whole)
+	return write(t, "spec.json", v, t.ownsSpec, whole)
+}
+
+func (t *TaskDir) ownsSpec(v *Spec) error { return t.owns(v.Run, v.Task) }
+func (t *TaskDir) ownsTask(v *Task) error { return t.owns(v.Run, v.Task) }
+
+// writeStart writes what a keeper starts by, spec.json first, and makes both last
+// together. Only the holder of op.lock does.
+func (t *TaskDir) writeStart(s Spec, v Task) error {
+	if t.err != nil {
+		return t.err
+	}
+	s.Schema, v.Schema = Schema, Schema
+	spec, err := fileOf(t.SpecPath(), s, t.ownsSpec)
+	if err != nil {
+		return err
+	}
+	task, err := fileOf(t.file("task.json"), v, t.ownsTask)
+	if err != nil {
+		return err
+	}
+	return replaceFiles(durable, spec, task)
+}
+
+// writeEnd writes what a stop came to, report.json first, and makes both last
+// together. Only the holder of op.lock does.
+func (t *TaskDir) writeEnd(r sweep.Report, v Task) error {
+	if t.err != nil {
+		return t.err
+	}
+	r.Schema, v.Schema = Schema, Schema
+	return t.reserved(func() error {
+		report, reportErr := fileOf(t.file("report.json"), r, t.ownsReport)
+		task, err := fileOf(t.file("task.json"), v, t.ownsTask)
+		switch {
+		case err != nil && reportErr != nil:
+			return errors.Join(reportErr, err)
+		case err != nil:
+			return errors.Join(replaceFiles(durable, report), err)
+		case reportErr != nil: // one that cannot be trusted is in its place, and stays
+			return errors.Join(reportErr, replaceFiles(durable, task))
+		}
+		return replaceFiles(durable, report, task)
+	})
 }
 
 // ReadKeeper reads keeper.json.
@@ -124,16 +167,16 @@ func (t *TaskDir) WriteExit(v Exit) error {
 
 // ReadReport reads report.json, the last sweep.
 func (t *TaskDir) ReadReport() (sweep.Report, error) {
-	return read(t, "report.json", func(v *sweep.Report) error { return t.owns(v.Run, v.Task) })
+	return read(t, "report.json", t.ownsReport)
 }
 
 // WriteReport writes report.json. Only the holder of op.lock does.
 func (t *TaskDir) WriteReport(v sweep.Report) error {
 	v.Schema = Schema
-	return t.reserved(func() error {
-		return write(t, "report.json", v, func(v *sweep.Report) error { return t.owns(v.Run, v.Task) }, durable)
-	})
+	return t.reserved(func() error { return write(t, "report.json", v, t.ownsReport, durable) })
 }
+
+func (t *TaskDir) ownsReport(v *sweep.Report) error { return t.owns(v.Run, v.Task) }
 
 // ReadStop reads stop.json.
 func (t *TaskDir) ReadStop() (StopRequest, error) {
