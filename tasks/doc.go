@@ -6,10 +6,13 @@
 // It is --home, else $HOB_HOME, else $XDG_STATE_HOME/hob, else
 // ~/.local/state/hob. Folders are 0700 and files 0600. Records are JSON with a
 // schema number (now 1). They are replaced whole: temp file, fsync, rename,
-// fsync of the folder. What tells of processes, which end with the host, spares
-// the last step, and what is written again and again (the rolling capture, the
-// keeper's measurements) both; so a crash of hob never tears a record, and a
-// crash of the host only those last ones, if its file system reorders so much.
+// fsync of the folder; files that are written together are made to last together.
+// What only tells of processes that run, which end with the host, spares both: the
+// keeper's record, the rolling capture, and that a task is up. So a crash of hob
+// never tears a record, and a crash of the host only those, if its file system
+// reorders so much. Where the boot that a run was last brought up in is over (its
+// starter says so) a torn record is explained: the task is lost, as all that ran then,
+// and whoever acts on it next renames the file, as it is, to <record>.torn.
 // Files whose names begin with a dot are no records. Locks
 // are flock(2) locks on files that stay. Times are RFC 3339, durations are
 // nanoseconds, and a number that is not known is null. A reader leaves alone
@@ -22,17 +25,16 @@
 //	runs/<run>/run.json                   the run
 //	runs/<run>/events.jsonl               what happened, a line each; bounded, the older half is dropped
 //	runs/<run>/run.lock                   held for one read-modify-write of run.json
-//	runs/<run>/tasks/<task>/op.lock       held through a start, stop or restart of the task
+//	runs/<run>/tasks/<task>/op.lock       held through a start, stop or restart of the task; its bytes are room that the records of a stop may use up
 //	runs/<run>/tasks/<task>/task.json     the task; written by the holder of op.lock
 //	runs/<run>/tasks/<task>/spec.json     what the keeper starts; may hold secrets
 //	runs/<run>/tasks/<task>/keeper.json   what the keeper knows; written by the keeper
 //	runs/<run>/tasks/<task>/capture.json  the process tree; by the keeper while up, then by whoever stops
-//	runs/<run>/tasks/<task>/capture.lock  held for one write of capture.json
 //	runs/<run>/tasks/<task>/exit.json     how the command ended; written by the keeper
 //	runs/<run>/tasks/<task>/stop.json     asks the keeper to stop its task itself
 //	runs/<run>/tasks/<task>/report.json   the last sweep
 //	runs/<run>/tasks/<task>/log           output, and log.1 … older; written by the keeper
-//	runs/<run>/tasks/<task>/.reserve      room on the disk that the records of a stop may use up
+//	runs/<run>/tasks/<task>/<record>.torn what the end of a boot has torn of a record, as it was found
 //	.gpu.json                             what nvidia-smi said last; a cache
 //	.gpu.lock                             held by the keeper that asks it, for all of this state folder
 //	server.lock                           held while the tmux server is started or ended and ports are given out
@@ -44,7 +46,7 @@
 //
 // Who takes more than one lock takes them in this order, so that two never wait
 // for each other: reap.lock, the op.lock of each task by name, server.lock,
-// run.lock, socket.lock, capture.lock. Nothing that lasts as long as a stop may
+// run.lock, socket.lock. Nothing that lasts as long as a stop may
 // is done under server.lock.
 //
 // # ref

@@ -264,7 +264,7 @@ func TestForgetSparesALivingKeeper(t *testing.T) {
 func TestLookWithoutLocks(t *testing.T) {
 	r, d := newTask(t)
 	m := &Manager{Store: r.store, Host: localHost(t)}
-	err := errors.Join(d.WriteTask(Task{Run: "chat", Task: "llm", Nonce: "n", State: Starting}), os.Mkdir(d.file("op.lock"), 0o700))
+	err := errors.Join(d.WriteTask(Task{Run: "chat", Task: "llm", Nonce: "n", State: Starting}), os.Remove(d.file("op.lock")), os.Mkdir(d.file("op.lock"), 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -39,25 +38,27 @@ func (t *TaskDir) BeginCapture(c sweep.Capture) error {
 	return t.putCapture(c, whole, true)
 }
 
-// putCapture has a lock of its own: the keeper writes rolling captures without
-// op.lock, and must not look, be overtaken by a stop, and then replace its capture.
+// putCapture looks at what it replaces with the temp file locked: the keeper writes
+// rolling captures without op.lock, and must not look, be overtaken by a stop, and
+// then replace its capture.
 func (t *TaskDir) putCapture(c sweep.Capture, how lasting, begin bool) error {
-	if t.err != nil {
-		return t.err
-	}
-	unlock, err := lock(context.Background(), t.file("capture.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if c.Phase == PhaseRolling && !begin {
-		old, err := t.ReadCapture()
-		if err == nil && old.Phase != PhaseRolling {
-			return fmt.Errorf("write %s: %w", t.file("capture.json"), ErrStopBegun)
-		}
-	}
 	c.Schema = Schema
-	return t.reserved(func() error { return write(t, "capture.json", c, t.ownsCapture, how) })
+	err := errors.Join(t.err, t.ownsCapture(&c))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", t.file("capture.json"), err)
+	}
+	data, err := encode(c)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", t.file("capture.json"), err)
+	}
+	may := func() error {
+		old, err := t.ReadCapture()
+		if err == nil && old.Phase != PhaseRolling && c.Phase == PhaseRolling && !begin {
+			return ErrStopBegun
+		}
+		return trouble(err)
+	}
+	return t.reserved(func() error { return replaceFiles(how, newFile{t.file("capture.json"), data, may}) })
 }
 
 func (t *TaskDir) ownsCapture(c *sweep.Capture) error { return t.owns(c.Run, c.Task) }

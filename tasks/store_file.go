@@ -162,7 +162,7 @@ func fileOf[T any](path string, v T, belongs func(*T) error) (newFile, error) {
 	if err != nil {
 		return newFile{}, fmt.Errorf("write %s: %w", path, err)
 	}
-	return newFile{path, data}, nil
+	return newFile{path: path, data: data}, nil
 }
 
 func encode(v any) ([]byte, error) {
@@ -187,13 +187,14 @@ const (
 // of the folder, as far as it is to last. renameio does the first three, but not
 // the last, nor without fsync, nor on Windows.
 func replaceFile(path string, data []byte, how lasting) error {
-	return replaceFiles(how, newFile{path, data})
+	return replaceFiles(how, newFile{path: path, data: data})
 }
 
 // newFile is what a file is to hold.
 type newFile struct {
 	path string
 	data []byte
+	may  func() error // whether it may take the place of what is there; nobody else writes the file meanwhile
 }
 
 func (n newFile) base() string { return filepath.Base(n.path) }
@@ -255,7 +256,13 @@ func writeTemp(n newFile) (*tempFile, error) {
 		return nil, err
 	}
 	t := &tempFile{path, f, unlock}
-	if _, err := f.Write(n.data); err != nil {
+	if n.may != nil {
+		err = n.may()
+	}
+	if err == nil {
+		_, err = f.Write(n.data)
+	}
+	if err != nil {
 		err = errors.Join(err, removeTemps([]*tempFile{t}))
 		unlock()
 		return nil, err

@@ -36,15 +36,22 @@ func (t *TaskDir) Create() error {
 	return t.reserve()
 }
 
-// reserve takes the room. The file holds nothing, so one that was cut is merely
-// written again.
+// reserve takes the room: op.lock has nothing else to hold. One that was cut is
+// merely written again.
 func (t *TaskDir) reserve() error {
-	path := t.file(".reserve")
+	path := t.file("op.lock")
 	if fi, err := os.Lstat(path); err == nil && fi.Size() == reserveBytes {
 		return nil
 	}
-	if err := os.WriteFile(path, make([]byte, reserveBytes), 0o600); err != nil {
-		return errors.Join(fmt.Errorf("reserve room for the records of a stop: %w", err), os.Remove(path))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.Write(make([]byte, reserveBytes))
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Truncate(path, 0))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("reserve room for the records of a stop: %w", err)
 	}
 	return nil
 }
@@ -239,7 +246,7 @@ func (t *TaskDir) reserved(write func() error) error {
 	if !noSpace(err) {
 		return err
 	}
-	if rm := os.Remove(t.file(".reserve")); rm != nil {
+	if os.Truncate(t.file("op.lock"), 0) != nil {
 		return err
 	}
 	return write()

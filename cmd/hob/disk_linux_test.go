@@ -132,7 +132,7 @@ func TestFullDiskAroundAStop(t *testing.T) {
 
 	b.want(exitOK, "", "up", recipe)
 	c = b.command()
-	if err := os.Remove(filepath.Join(b.home, "runs", "small", "tasks", "a", ".reserve")); err != nil {
+	if err := os.Truncate(filepath.Join(b.home, "runs", "small", "tasks", "a", "op.lock"), 0); err != nil {
 		t.Fatal(err)
 	}
 	free = b.ballast()
