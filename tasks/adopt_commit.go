@@ -34,7 +34,7 @@ func (a *adoption) makeRoom(ctx context.Context) error {
 		return err
 	}
 	u := &upRun{Manager: a.Manager, dir: a.Store.Run(a.name.Run), run: run}
-	if err := u.settleRun(ctx, have, began); err != nil {
+	if err := u.settleRun(ctx, have, began, nil); err != nil {
 		return err
 	}
 	return u.archive(ctx, settled{run.ID, began})
@@ -82,7 +82,7 @@ func (a *adoption) place() (into adoptInto, run Run, have map[string]Derived, be
 		return intoOthers, run, nil, nil, err
 	}
 	exists := err == nil
-	have, began = u.lookAll()
+	have, began, _ = u.lookAll()
 	lives := exists && a.startedBy(run)
 	for _, d := range have {
 		lives = lives || d.State.Lives()

@@ -63,18 +63,32 @@ func (m *Manager) List(sel []Selection) ([]Status, error) {
 // lookAtAll looks at tasks side by side, on as many processors as there are.
 func (m *Manager) lookAtAll(dirs []*TaskDir) ([]Status, error) {
 	list, errs := make([]Status, len(dirs)), make([]error, len(dirs))
+	sideBySide(len(dirs), func(i int) {
+		list[i] = m.status(dirs[i])
+		errs[i] = list[i].Err
+	})
+	return list, errors.Join(errs...)
+}
+
+// sideBySide does n things, as many at a time as there are processors.
+func sideBySide(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(dirs)) {
+	for range min(runtime.GOMAXPROCS(0), n) {
 		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(dirs); i = int(next.Add(1)) - 1 {
-				list[i] = m.status(dirs[i])
-				errs[i] = list[i].Err
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
 			}
 		})
 	}
 	wg.Wait()
-	return list, errors.Join(errs...)
+}
+
+// looks looks at tasks of a run side by side.
+func (m *Manager) looks(r *RunDir, names []string) []Seen {
+	all := make([]Seen, len(names))
+	sideBySide(len(names), func(i int) { all[i] = m.look(r.Task(names[i])) })
+	return all
 }
 
 // Archive looks at the tasks of all archived runs, the oldest first.

@@ -57,8 +57,9 @@ func (m *Manager) reapRun(ctx context.Context, s Selection, o StopOptions) []Out
 		owner = m.finding(run.Owner)
 	}
 	var outs []Outcome
-	for _, name := range s.Tasks {
-		out := m.reapTask(ctx, s.Run, s.Run.Task(name), owner, o)
+	seen := m.looks(s.Run, s.Tasks)
+	for i, name := range s.Tasks {
+		out := m.reapTask(ctx, s.Run, s.Run.Task(name), seen[i], owner, o)
 		if out.Did != "" {
 			outs = append(outs, out)
 		}
@@ -92,9 +93,8 @@ func decideReap(l Lifetime, owner identity.Verdict, claim State, d Derived) reap
 	return reapNothing
 }
 
-func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, owner identity.Finding, o StopOptions) Outcome {
+func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, owner identity.Finding, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}}
-	seen := m.look(t)
 	if seen.Task == nil {
 		out.Err = seen.Trouble
 		if out.Err != nil {

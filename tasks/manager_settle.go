@@ -26,12 +26,14 @@ func (u *upRun) settle(ctx context.Context) error {
 	if u.o.DryRun {
 		return nil
 	}
-	u.awaitOrphans(ctx)
-	d, have, began, err := u.find()
+	d, have, began, all, err := u.find()
+	if u.awaitOrphans(ctx, all) {
+		d, have, began, all, err = u.find()
+	}
 	if err != nil || d != runEnded {
 		return err
 	}
-	if err := u.settleRun(ctx, have, began); err != nil {
+	if err := u.settleRun(ctx, have, began, all); err != nil {
 		return err
 	}
 	u.before = &settled{u.run.ID, began}
@@ -40,11 +42,14 @@ func (u *upRun) settle(ctx context.Context) error {
 
 // settleRun ends what an earlier run of the name left. Records that cannot be trusted, and survivors, stay where they are, and nothing is
 // started over them.
-func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began map[string]time.Time) error {
+func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began map[string]time.Time, all map[string]Seen) error {
 	if err := torn(u.dir.Name, have); err != nil {
 		return err
 	}
 	names, _ := u.taskNames(u.dir)
+	if isGone(u.finding(u.run.Tmux.Server)) {
+		names = slices.DeleteFunc(names, func(name string) bool { return u.atRest(u.dir.Task(name), all[name]) })
+	}
 	outs := u.stopTasks(ctx, Selection{Run: u.dir, Tasks: names, Whole: true}, StopOptions{Reason: "up", began: began})
 	for _, o := range outs {
 		if errors.Is(o.Err, errMeanwhile) {
@@ -56,6 +61,27 @@ func (u *upRun) settleRun(ctx context.Context, have map[string]Derived, began ma
 		}
 	}
 	return nil
+}
+
+// atRest reports whether a task was stopped by the whole protocol, and has left
+// nothing that a stop would tidy away: no pane, for the server is gone that it was in
+// (the run's, as the caller has seen), no cgroup and no hook.
+func (u *upRun) atRest(t *TaskDir, s Seen) bool {
+	if s.Trouble != nil || s.Cut != nil || s.Task == nil || s.Keeper == nil || s.adopted() != nil {
+		return false
+	}
+	if s.Task.State != Stopped || !Derive(s).Over() || !isGone(s.KeeperV) || !s.Keeper.Empty || s.Keeper.Cgroup != nil || s.Keeper.Hook != "" {
+		return false
+	}
+	if p := s.Task.Pane; p != nil && p.Server != nil && p.Server.Start != u.run.Tmux.Server.Start && !isGone(u.finding(p.Server)) {
+		return false
+	}
+	spec, err := t.ReadSpec()
+	return err == nil && spec.AfterStop == nil
+}
+
+func isGone(f identity.Finding) bool {
+	return f.Verdict == identity.Gone || f.Verdict == identity.Foreign
 }
 
 // torn refuses a run whose tasks cannot all be known.
@@ -84,15 +110,17 @@ func (u *upRun) unsound() error {
 
 // awaitOrphans gives a command whose keeper was killed by force the moment that
 // it takes to end: the kernel hangs up on it as it closes the keeper's pty. Seen
-// in between it would be called up, and end before anybody could watch it.
-func (u *upRun) awaitOrphans(ctx context.Context) {
-	names, _ := u.taskNames(u.dir)
+// in between it would be called up, and end before anybody could watch it. It
+// reports whether there was one.
+func (u *upRun) awaitOrphans(ctx context.Context, all map[string]Seen) (waited bool) {
 	deadline := u.Host.Now().Add(dyingDeadline)
-	for _, name := range names {
-		if seen := u.look(u.dir.Task(name)); unwatched(seen) && seen.Command.Verdict == identity.Owned {
+	for _, seen := range all {
+		if unwatched(seen) && seen.Command.Verdict == identity.Owned {
 			u.diesBy(ctx, *seen.Keeper.Command, deadline)
+			waited = true
 		}
 	}
+	return waited
 }
 
 // archive moves the ended run away, under all its locks, if it is still the one
@@ -177,8 +205,14 @@ func meanwhile(r *RunDir, err error) error {
 // since it was seen. All locks of the run are held.
 func (u *upRun) asSettled(began map[string]time.Time) bool {
 	names, err := u.taskNames(u.dir)
-	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
-		seen := u.lookHeld(u.dir.Task(name))
-		return !Derive(seen).Over() || !seen.started().Equal(began[name])
-	})
+	if err != nil {
+		return false
+	}
+	for i, seen := range u.looks(u.dir, names) {
+		seen.Busy = false // it is us
+		if !Derive(seen).Over() || !seen.started().Equal(began[names[i]]) {
+			return false
+		}
+	}
+	return true
 }

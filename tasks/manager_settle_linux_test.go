@@ -153,9 +153,55 @@ func TestUpAwaitsOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &upRun{Manager: &Manager{Store: r.store, Host: w}, dir: r}
-	u.awaitOrphans(t.Context())
+	if _, _, all := u.lookAll(); !u.awaitOrphans(t.Context(), all) {
+		t.Error("nobody was waited for")
+	}
 	if v := pin.Verify().Verdict; v != identity.Gone {
 		t.Errorf("the orphan is %s", v)
+	}
+}
+
+// TestAtRest: only a task that the whole protocol has stopped, and that has left
+// nothing to tidy away, is not stopped once more before its run is archived.
+func TestAtRest(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	self, err := m.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, code := *self, 0
+	gone.Boot = "5ca1ab1e-0000-4000-8000-000000000001"
+	for name, c := range map[string]struct {
+		is     bool
+		change func(*Task, *Keeper, *Spec)
+	}{
+		"stopped":                 {true, func(*Task, *Keeper, *Spec) {}},
+		"up":                      {false, func(x *Task, _ *Keeper, _ *Spec) { x.State = Up }},
+		"ended by itself":         {false, func(x *Task, _ *Keeper, _ *Spec) { x.State = Exited }},
+		"survivors":               {false, func(x *Task, _ *Keeper, _ *Spec) { x.State = Survivors }},
+		"no keeper":               {false, func(_ *Task, k *Keeper, _ *Spec) { k.Nonce = "another" }},
+		"its keeper lives":        {false, func(_ *Task, k *Keeper, _ *Spec) { k.Keeper = *self }},
+		"its keeper did not see":  {false, func(_ *Task, k *Keeper, _ *Spec) { k.Empty = false }},
+		"a cgroup":                {false, func(_ *Task, k *Keeper, _ *Spec) { k.Cgroup = &identity.CgroupRef{Path: "/x"} }},
+		"a hook was under way":    {false, func(_ *Task, k *Keeper, _ *Spec) { k.Hook = hookStop }},
+		"a hook may be to be run": {false, func(_ *Task, _ *Keeper, s *Spec) { s.AfterStop = &Hook{Args: []string{"x"}} }},
+		"adopted":                 {false, func(x *Task, _ *Keeper, _ *Spec) { x.Adopted = &Adoption{Command: gone} }},
+		"a pane elsewhere":        {false, func(x *Task, _ *Keeper, _ *Spec) { x.Pane = &Pane{Pane: "%1", Server: self} }},
+	} {
+		task := Task{Run: "chat", Task: "llm", Nonce: "n", State: Stopped}
+		keeper := Keeper{Nonce: "n", Keeper: gone, Command: &gone, Empty: true}
+		spec := Spec{Run: "chat", Task: "llm", Nonce: "n"}
+		c.change(&task, &keeper, &spec)
+		if err := errors.Join(d.writeStart(spec, task), d.WriteKeeper(keeper), d.WriteExit(Exit{Nonce: "n", Code: &code})); err != nil {
+			t.Fatal(err)
+		}
+		server := gone
+		server.Start = "linux:1"
+		u := &upRun{Manager: m, dir: r, run: Run{Tmux: TmuxServer{Server: &server}}}
+		if got := u.atRest(d, m.look(d)); got != c.is {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

@@ -166,7 +166,7 @@ func (u *upRun) callerLimits() child.Limits {
 
 // plan finds out what of the recipe is to be started.
 func (u *upRun) plan() error {
-	d, have, began, err := u.find()
+	d, have, began, _, err := u.find()
 	if err != nil {
 		return err
 	}
@@ -186,12 +186,12 @@ func (u *upRun) plan() error {
 }
 
 // find says what stands under the run's name, with every task of it.
-func (u *upRun) find() (d runState, have map[string]Derived, began map[string]time.Time, err error) {
+func (u *upRun) find() (d runState, have map[string]Derived, began map[string]time.Time, all map[string]Seen, err error) {
 	u.run, err = u.dir.Read()
 	if trouble(err) != nil {
-		return d, nil, nil, err
+		return d, nil, nil, nil, err
 	}
-	have, began = u.lookAll()
+	have, began, all = u.lookAll()
 	d, err = decideUp(u.dir.Name, u.run.Digest, digest(u.recipe), have, u.starting())
 	switch {
 	case err != nil && adoptedIn(Selection{Run: u.dir, Tasks: slices.Collect(maps.Keys(have))}) != "":
@@ -203,7 +203,7 @@ func (u *upRun) find() (d runState, have map[string]Derived, began map[string]ti
 	case d == runEnded && u.o.Keep:
 		d = runLives
 	}
-	return d, have, began, err
+	return d, have, began, all, err
 }
 
 // starting reports whether another hob is bringing the run up: it lives then,
@@ -218,18 +218,17 @@ func (m *Manager) startedBy(run Run) bool {
 
 // lookAll is the state of every task that the run's folder knows, and when it
 // was last started.
-func (u *upRun) lookAll() (map[string]Derived, map[string]time.Time) {
-	have, began := map[string]Derived{}, map[string]time.Time{}
+func (u *upRun) lookAll() (map[string]Derived, map[string]time.Time, map[string]Seen) {
+	have, began, all := map[string]Derived{}, map[string]time.Time{}, map[string]Seen{}
 	names, err := u.taskNames(u.dir)
 	if err != nil {
 		have[""] = Derived{State: Unverified, Note: err.Error()}
 	}
-	for _, name := range names {
-		seen := u.look(u.dir.Task(name))
-		have[name] = Derive(seen)
-		began[name] = seen.started()
+	for i, seen := range u.looks(u.dir, names) {
+		name := names[i]
+		have[name], began[name], all[name] = Derive(seen), seen.started(), seen
 	}
-	return have, began
+	return have, began, all
 }
 
 // What `up` finds under a run's name.

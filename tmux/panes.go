@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -31,6 +33,9 @@ const listed = spawned + "|#{pane_dead}|#{pane_dead_status}|#{pane_dead_signal}|
 // Panes lists every pane of the server; a pane that a person linked into a
 // second session is listed once for each. ErrNoServer when none runs.
 func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
+	if err := s.there(); err != nil {
+		return nil, err
+	}
 	// The pid comes first as a proof that the server answered: list-panes of a
 	// server without sessions fails.
 	out, err := s.run(ctx, "/", "display-message", "-p", "#{pid}", ";", "list-panes", "-a", "-F", listed)
@@ -49,6 +54,18 @@ func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
 		return nil, fmt.Errorf("list the panes of %s: %w", s.Socket, err)
 	}
 	return panes, nil
+}
+
+// there is ErrNoServer where the socket is not there: tmux would say the same, and
+// take a process to say it. Any other doubt is left to tmux.
+func (s *Server) there() error {
+	if err := s.mayRun([]string{"list-panes"}); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(s.Socket); errors.Is(err, fs.ErrNotExist) {
+		return &Error{Args: []string{"list-panes"}, Err: fmt.Errorf("%w: %w", ErrNoServer, err)}
+	}
+	return nil
 }
 
 // PID is the server's process id. ErrNoServer when none runs.

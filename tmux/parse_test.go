@@ -69,6 +69,10 @@ func TestErrorWithExitCodeZero(t *testing.T) {
 	if len(s.Socket) > maxSocket {
 		t.Skipf("temp folder too deep: %s", s.Socket)
 	}
+	// Where there is no socket no program is asked.
+	if _, err := (&Server{Bin: "/nonexistent", Socket: s.Socket}).Panes(context.Background()); !errors.Is(err, ErrNoServer) {
+		t.Errorf("panes: %v", err)
+	}
 	if err := s.KillEmpty(context.Background()); !errors.Is(err, ErrNoServer) {
 		t.Errorf("kill through a missing folder: %v", err)
 	}
