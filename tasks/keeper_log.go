@@ -66,7 +66,7 @@ func openLog(path string, policy LogPolicy) (*taskLog, error) {
 }
 
 func (l *taskLog) open() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600) // O_CLOEXEC
+	f, err := openFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ var errDisowned = errors.New("the records belong to another start of the task no
 // the state folder may have been removed and made anew by an up that could not
 // know of this keeper, and what is written over its records would hide its task.
 func (k *keeper) keep(write func() error) error {
-	if t, err := k.dir.ReadTask(); err == nil && t.Nonce != k.spec.Nonce {
+	if t, err := k.taskNow(); err == nil && t.Nonce != k.spec.Nonce {
 		k.disowned = true
 	}
 	if k.disowned {
@@ -72,9 +73,27 @@ func sameKeeper(a, b Keeper) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// taskNow is task.json. It is read each time, and taken apart when it has changed.
+func (k *keeper) taskNow() (Task, error) {
+	path := k.dir.file("task.json")
+	data, err := readFile(path)
+	if err != nil {
+		return Task{}, err
+	}
+	if len(data) > 0 && bytes.Equal(data, k.taskText) {
+		return k.taskRead, nil
+	}
+	var t Task
+	if err := takeRecord(path, data, &t, k.dir.ownsTask); err != nil {
+		return Task{}, err
+	}
+	k.taskText, k.taskRead = data, t
+	return t, nil
+}
+
 // readTask reads task.json: has somebody begun a stop?
 func (k *keeper) readTask() {
-	t, err := k.dir.ReadTask()
+	t, err := k.taskNow()
 	switch {
 	case err != nil:
 		k.complain("task.json", err)
@@ -88,7 +107,7 @@ func (k *keeper) readTask() {
 
 // writeTask writes task.json; op.lock is held.
 func (k *keeper) writeTask(s State, reason, why string) {
-	t, err := k.dir.ReadTask()
+	t, err := k.taskNow()
 	if err != nil || t.Nonce != k.spec.Nonce {
 		k.complain("task.json", errors.Join(err, k.keep(func() error { return nil })))
 		return

@@ -165,6 +165,9 @@ func (k *keeper) commandEnded(e child.Exit) {
 	if k.want == "" && k.task.State != Stopping {
 		l.restart = planRestart(k.spec.Restart, exit, k.fails, now.Sub(l.began))
 	}
+	if k.behind && k.want == "" && k.task.State != Stopping {
+		k.writeCapture()
+	}
 	if l.restart.again {
 		at := now.Add(l.restart.pause)
 		exit.RestartAt = &at
@@ -291,7 +294,8 @@ func (k *keeper) newCapture() error {
 		k.capture.Guests = old.Guests
 	}
 	if errors.Is(err, ErrNoRecord) {
-		return nil // there is nothing to replace: the first look, right after the start, makes it
+		k.uncaptured = true // there is nothing to replace: the first look that has more to say than keeper.json makes it
+		return nil
 	}
 	return k.dir.BeginCapture(k.capture)
 }

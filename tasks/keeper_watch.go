@@ -28,11 +28,28 @@ func (k *keeper) look(now time.Time) {
 	if !changed && !k.behind {
 		return
 	}
-	err = k.keep(func() error { return k.dir.WriteCapture(c, false) })
+	if c.Phase == PhaseRolling && k.uncaptured && k.aloneAsRecorded() {
+		k.uncaptured, k.behind = false, true // the next look writes it, or the command's end
+		return
+	}
+	k.writeCapture()
+}
+
+// writeCapture writes the rolling capture.
+func (k *keeper) writeCapture() {
+	err := k.keep(func() error { return k.dir.WriteCapture(k.capture, false) })
 	k.behind = err != nil
 	if !errors.Is(err, ErrStopBegun) {
 		k.complain("capture.json", err)
 	}
+}
+
+// aloneAsRecorded reports whether the tree is the command alone: then keeper.json
+// says all that the capture would.
+func (k *keeper) aloneAsRecorded() bool {
+	c := k.capture
+	return len(c.Members) == 1 && k.rec.Command != nil && c.Members[0].Ref.PID == k.rec.Command.PID &&
+		c.Members[0].EndedAt == nil && len(c.Notes) == 0 && len(c.Guests) == 0
 }
 
 // tree verifies the members of the rolling capture, and hands out each that

@@ -47,7 +47,7 @@ func (r *RunDir) Append(e Event) error {
 // appendLine writes under a lock on the file itself, which also tells whether
 // the file was trimmed or archived in between.
 func appendLine(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := openFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("append %s: %w", path, ErrNoRecord)
 	}

@@ -39,15 +39,23 @@ func readRecord[T any](path string, belongs func(*T) error) (T, error) {
 	if err != nil {
 		return v, err
 	}
-	if err := decode(path, data, &v); err != nil {
+	if err := takeRecord(path, data, &v, belongs); err != nil {
 		return *new(T), err
 	}
+	return v, nil
+}
+
+// takeRecord takes apart what stood in a record's file.
+func takeRecord[T any](path string, data []byte, v *T, belongs func(*T) error) error {
+	if err := decode(path, data, v); err != nil {
+		return err
+	}
 	if belongs != nil {
-		if err := belongs(&v); err != nil {
-			return *new(T), &RecordError{Path: path, Kind: Foreign, Err: err}
+		if err := belongs(v); err != nil {
+			return &RecordError{Path: path, Kind: Foreign, Err: err}
 		}
 	}
-	return v, nil
+	return nil
 }
 
 func readFile(path string) ([]byte, error) {
@@ -278,12 +286,27 @@ func removeTemps(temps []*tempFile) error {
 	return errors.Join(errs...)
 }
 
+// openFile opens a file of the state folder (0600, closed when a child starts). It
+// asks the system directly, as readAll does and for its reason.
+func openFile(path string, flags int) (*os.File, error) {
+	for {
+		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o600)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		default:
+			return os.NewFile(uintptr(fd), path), nil
+		}
+	}
+}
+
 // openTemp opens an empty temp file of a fixed name, under a lock on itself. So
 // what a crash leaves behind is used again and does not pile up, and two
 // writers do not get into each other's file.
 func openTemp(path string) (*os.File, Unlock, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) // O_CLOEXEC
+		f, err := openFile(path, os.O_WRONLY|os.O_CREATE)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -320,7 +343,7 @@ func syncDirs(dirs ...string) error {
 }
 
 func syncDir(dir string) error {
-	f, err := os.Open(dir)
+	f, err := openFile(dir, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func tryLock(path string) (Unlock, bool, error) {
 var errMoved = errors.New("lock file was moved")
 
 func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // O_CLOEXEC: no child inherits it
+	f, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Dir(path), ErrNoRecord)
 	}

@@ -43,7 +43,7 @@ func (t *TaskDir) reserve() error {
 	if fi, err := os.Lstat(path); err == nil && fi.Size() == reserveBytes {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := openFile(path, os.O_WRONLY|os.O_CREATE)
 	if err == nil {
 		_, err = f.Write(make([]byte, reserveBytes))
 		if err = errors.Join(err, f.Close()); err != nil {
