@@ -55,7 +55,7 @@ func (k *keeper) fork(c child.Command) (pid int, err error) {
 		return pid, err
 	}
 	k.dropCgroup(err)
-	if err := errors.Join(k.newCapture(), k.save(passing)); err != nil {
+	if err := errors.Join(k.newCapture(), k.save()); err != nil {
 		return 0, err
 	}
 	c.Cgroup = nil

@@ -14,7 +14,7 @@ func (k *keeper) finish() int {
 	k.rec.Left = !k.rec.Empty // it ends with something below it only where that is left alone (decide)
 	k.flush(k.h.Now())
 	if !sameKeeper(k.rec, k.written) {
-		k.complain("keeper.json", k.save(passing))
+		k.complain("keeper.json", k.save())
 	}
 	k.release()
 	k.term.close()

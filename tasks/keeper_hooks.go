@@ -85,7 +85,7 @@ func (k *keeper) before() {
 		return
 	}
 	k.life.pending, k.rec.Hook = beforeRuns, hookBefore
-	k.complain("keeper.json", k.save(passing))
+	k.complain("keeper.json", k.save())
 	k.hook(hookBefore, k.spec.Before, k.beforeDone)
 }
 
@@ -160,7 +160,7 @@ func (k *keeper) afterStop() {
 		return
 	}
 	k.hooking, k.rec.Hook = true, hookStop
-	k.complain("keeper.json", k.save(passing))
+	k.complain("keeper.json", k.save())
 	k.hook(hookStop, k.spec.AfterStop, func(err error) {
 		k.hooking = false
 		if k.life.reported = k.reaper.Empty(); k.life.reported {
@@ -175,7 +175,7 @@ func (k *keeper) afterStop() {
 func (k *keeper) announceAfterStop() {
 	if k.spec.AfterStop != nil && !k.hooked && k.rec.StartedAt != nil {
 		k.rec.Hook = hookStop
-		k.complain("keeper.json", k.save(passing))
+		k.complain("keeper.json", k.save())
 	}
 }
 

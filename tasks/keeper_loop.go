@@ -58,7 +58,7 @@ func (k *keeper) open() error {
 		return err
 	}
 	k.makeCgroup()
-	if err := errors.Join(k.save(passing), k.confirm()); err != nil {
+	if err := errors.Join(k.save(), k.confirm()); err != nil {
 		return err
 	}
 	log, err := openLog(k.dir.LogPath(), k.spec.Log)

@@ -28,10 +28,10 @@ func (k *keeper) keep(write func() error) error {
 	return write()
 }
 
-// save writes keeper.json.
-func (k *keeper) save(how lasting) error {
+// save writes keeper.json. It tells of processes, which end with the host.
+func (k *keeper) save() error {
 	k.rec.UpdatedAt = k.h.Now()
-	err := k.keep(func() error { return k.dir.writeKeeper(k.rec, how) })
+	err := k.keep(func() error { return k.dir.writeKeeper(k.rec, passing) })
 	if err == nil {
 		k.written = k.rec
 	}
@@ -57,7 +57,7 @@ func (k *keeper) flush(now time.Time) {
 		k.writeAt = k.written.UpdatedAt.Add(writeEvery)
 	}
 	if loud || !now.Before(k.writeAt) {
-		k.complain("keeper.json", k.save(passing))
+		k.complain("keeper.json", k.save())
 	}
 }
 

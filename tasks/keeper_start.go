@@ -102,7 +102,7 @@ func (k *keeper) born(pid, pidfd int) error {
 	k.life.pin, k.life.ref = pin, &ref
 	k.rec.Command, k.rec.StartedAt, k.rec.GPUNote = &ref, &now, gpu.NotRead
 	k.ready.begin(k) // in the same write: who waits for the command sees at once that up is ready
-	return k.save(passing)
+	return k.save()
 }
 
 // unrecorded is for a command that runs and could not be written down: it must

@@ -107,18 +107,20 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 	}
 	end := u.endOf(ctx, pane.PID)
 	task.Pane = &Pane{Window: pane.Window, Pane: pane.ID, TTY: pane.TTY, PID: pane.PID, Server: u.panes.serverOf(pane)}
-	// Whatever cuts hob from here on finds the pane. Only a crash of the host could
-	// lose or tear what is written now, and that ends the pane as well (ended.go).
-	// Mostly the keeper is ready by now, since tmux made other panes meanwhile, and one
-	// record says both.
+	// Whatever cuts hob from here on finds the pane: by its window's name and what its
+	// process was told, by the keeper's record once there is one, or, where windows are
+	// shared, by what is written now. Only a crash of the host could lose or tear that,
+	// and ends the pane as well (ended.go).
 	begun, err := begun(t, task.Nonce)
 	if err != nil {
 		return err
 	}
-	if !begun {
+	if !begun && u.panes.plan.shares(t.Name) {
 		if err := t.dir.writeTask(*task, passing); err != nil {
 			return err
 		}
+	}
+	if !begun {
 		if err := u.awaitCommand(ctx, t, task.Nonce, wake, end); err != nil {
 			return err
 		}
