@@ -117,11 +117,9 @@ func RunKeeper(h identity.Host, spec, version string) int {
 const startBytes = 24 << 20
 
 // hurry leaves the garbage of the start alone: it is less than a collection costs,
-// and as many keepers start at once as a recipe has tasks. For the same reason a start
-// takes one processor: what it does is done one after another, and each more costs
-// threads.
+// and as many keepers start at once as a recipe has tasks.
 func hurry() {
-	runtime.GOMAXPROCS(1)
+	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(startBytes)
 }
@@ -129,7 +127,6 @@ func hurry() {
 // economize gives back what the start took, and keeps a process small from then on
 // that mostly waits: there is one in every pane.
 func economize() {
-	runtime.GOMAXPROCS(2) // output may have to be copied while it is looked around
 	debug.SetMemoryLimit(math.MaxInt64)
 	debug.SetGCPercent(25)
 	debug.FreeOSMemory()

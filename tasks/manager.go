@@ -31,6 +31,8 @@ type Manager struct {
 	Tell    func(Progress)   // nil: nobody watches
 	Warn    func(string)     // what a person should know, and what stops nothing; nil: nobody listens
 	Now     func() time.Time // nil: time.Now; for what is stored, never compared
+
+	kills *killQueue // of those that stop tasks side by side; nil: each kills its own pane
 }
 
 // Progress is one thing that a watching person may want to see.

@@ -106,10 +106,14 @@ func (m *Manager) stopTasks(ctx context.Context, s Selection, o StopOptions) []O
 	return outs
 }
 
-// sharing is m whose looks at the whole host are shared by what it does side by side.
+// sharing is m whose looks at the whole host are shared by what it does side by side,
+// and which has panes killed together.
 func (m *Manager) sharing() *Manager {
 	c := *m
 	c.Host = identity.Shared(m.Host)
+	if c.kills == nil {
+		c.kills = &killQueue{}
+	}
 	return &c
 }
 
@@ -389,6 +393,14 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 		return nil, err
 	}
 	defer unlock()
+	// The server itself decides whether it is empty. Where it is not, or did not
+	// answer, its panes are listed: it may have lost its socket.
+	if err := m.killServer(ctx, srv); err == nil {
+		return nil, m.forgetSocket(srv)
+	} else if errors.Is(err, tmux.ErrSilent) {
+		refs, _ := m.servers(srv.Socket)
+		return nil, m.silent(err, srv.Socket, refs...)
+	}
 	panes, err := m.livePanes(ctx, srv)
 	if len(panes) > 0 {
 		panes = m.closeDeadPanes(ctx, srv, panes)
@@ -400,7 +412,7 @@ func (m *Manager) endServerOn(ctx context.Context, socket string) ([]tmux.Pane, 
 	if errors.Is(err, tmux.ErrSessions) { // somebody made one since the panes were listed
 		return m.listPanes(ctx, srv)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, tmux.ErrNoServer) {
 		return nil, err
 	}
 	return nil, m.forgetSocket(srv)
@@ -423,8 +435,8 @@ func (m *Manager) forgetSocket(srv *tmux.Server) error {
 	return srv.Forget()
 }
 
-// killServer ends the server and waits for its process, so that the next `up`
-// does not meet one that is about to end.
+// killServer ends the server if it is empty, and waits for its process, so that the
+// next `up` does not meet one that is about to end.
 func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 	var pins []identity.Handle
 	refs, _ := m.servers(srv.Socket)
@@ -436,9 +448,6 @@ func (m *Manager) killServer(ctx context.Context, srv *tmux.Server) error {
 	}
 	cut.Point("tmux", "kill-server")
 	err := srv.KillEmpty(ctx)
-	if errors.Is(err, tmux.ErrNoServer) {
-		return nil
-	}
 	if err != nil || len(pins) == 0 {
 		return m.silent(err, srv.Socket, refs...)
 	}

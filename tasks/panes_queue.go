@@ -3,79 +3,110 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"hob/tmux"
 )
 
-// spawnsAtOnce bounds how many panes one tmux makes: their keepers' records are
-// read while it makes the next ones.
-const spawnsAtOnce = 8
+// atOnce bounds what one tmux does: the keepers' records of panes that it has made
+// are read while it makes the next ones.
+const atOnce = 8
 
-// spawnQueue gathers what panes are asked for while others are being made, so that
-// many tasks that start at once cost a few tmux programs and not one each. Nobody
-// waits for it to fill: the first is made at once, and those that came meanwhile
+// queue gathers what is asked for while something is being done, so that many tasks
+// that start or stop at once cost a few tmux programs and not one each. Nobody waits
+// for it to fill: the first ask is seen to at once, and those that came meanwhile
 // next, together.
-type spawnQueue struct {
+type queue[A, R any] struct {
 	mu   sync.Mutex
-	asks []*spawnAsk
+	asks []*request[A, R]
 	busy bool
 }
 
-type spawnAsk struct {
-	spawn tmux.Spawn
-	done  chan struct{}
-	pane  tmux.Pane
-	err   error
+type request[A, R any] struct {
+	what A
+	done chan struct{}
+	came R
+	err  error
 }
 
-// ask has a pane made and waits for it. make makes panes in order and stops at the
-// first that cannot be made, which the error is about.
-func (q *spawnQueue) ask(s tmux.Spawn, makeAll func([]tmux.Spawn) ([]tmux.Pane, error)) (tmux.Pane, error) {
-	a := &spawnAsk{spawn: s, done: make(chan struct{})}
+// spawnQueue has panes made, killQueue killed, each with what came of it.
+type (
+	spawnQueue = queue[tmux.Spawn, tmux.Pane]
+	killQueue  = queue[paneOf, error]
+)
+
+// paneOf is a pane of a server.
+type paneOf struct {
+	srv  *tmux.Server
+	pane tmux.Pane
+}
+
+// killAll is what a killQueue does. One server is asked for all of its panes.
+func killAll(ctx context.Context, all []paneOf) ([]error, error) {
+	var errs []error
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(p paneOf) bool { return p.srv.Socket != all[0].srv.Socket })
+		if n < 0 {
+			n = len(all)
+		}
+		var panes []tmux.Pane
+		for _, p := range all[:n] {
+			panes = append(panes, p.pane)
+		}
+		errs = append(errs, all[0].srv.KillAllExactly(ctx, panes)...)
+		all = all[n:]
+	}
+	return errs, nil
+}
+
+// ask has something done and waits for it. do does things in order and stops at the
+// first that cannot be done, which its error is about.
+func (q *queue[A, R]) ask(what A, do func([]A) ([]R, error)) (R, error) {
+	a := &request[A, R]{what: what, done: make(chan struct{})}
 	q.mu.Lock()
 	q.asks = append(q.asks, a)
 	if !q.busy {
 		q.busy = true
-		go q.work(makeAll)
+		go q.work(do)
 	}
 	q.mu.Unlock()
 	<-a.done
-	return a.pane, a.err
+	return a.came, a.err
 }
 
-// work makes what is asked for until nothing is.
-func (q *spawnQueue) work(makeAll func([]tmux.Spawn) ([]tmux.Pane, error)) {
+// work does what is asked for until nothing is.
+func (q *queue[A, R]) work(do func([]A) ([]R, error)) {
 	for asks := q.take(); len(asks) > 0; asks = q.take() {
 		for len(asks) > 0 {
-			asks = asks[answer(asks, makeAll):]
+			asks = asks[answer(asks, do):]
 		}
 	}
 }
 
 // take is what has been asked for; with nothing, the work is over.
-func (q *spawnQueue) take() []*spawnAsk {
+func (q *queue[A, R]) take() []*request[A, R] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	asks := q.asks[:min(len(q.asks), spawnsAtOnce)]
+	asks := q.asks[:min(len(q.asks), atOnce)]
 	q.asks, q.busy = q.asks[len(asks):], len(asks) > 0
 	return asks
 }
 
-// answer makes as many panes as it comes to, and returns how many asks that
-// answers: those, and the one that could not be made. Where tmux did not answer
-// that is all of them: those after it may have been made, and are not made twice.
-func answer(asks []*spawnAsk, makeAll func([]tmux.Spawn) ([]tmux.Pane, error)) int {
-	var spawns []tmux.Spawn
+// answer does as much as it comes to, and returns how many asks that answers: those,
+// and the one that could not be done. Where tmux did not answer that is all of them:
+// those after it may have been done, and are not done twice.
+func answer[A, R any](asks []*request[A, R], do func([]A) ([]R, error)) int {
+	var all []A
 	for _, a := range asks {
-		spawns = append(spawns, a.spawn)
+		all = append(all, a.what)
 	}
-	panes, err := makeAll(spawns)
-	for i, pane := range panes {
-		asks[i].pane = pane
+	came, err := do(all)
+	for i, r := range came {
+		asks[i].came = r
 		close(asks[i].done)
 	}
-	failed := asks[len(panes):]
+	failed := asks[len(came):]
 	if len(failed) > 1 && !unanswered(err) {
 		failed = failed[:1]
 	}
@@ -83,7 +114,7 @@ func answer(asks []*spawnAsk, makeAll func([]tmux.Spawn) ([]tmux.Pane, error)) i
 		a.err = err
 		close(a.done)
 	}
-	return len(panes) + len(failed)
+	return len(came) + len(failed)
 }
 
 // unanswered reports whether an error leaves open what the tmux server has done.

@@ -48,7 +48,7 @@ func TestPanesAreAskedForTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q spawnQueue
 		var sizes []int
-		got := askAll(&q, numbers(spawnsAtOnce+3), func(all []tmux.Spawn) (panes []tmux.Pane, err error) {
+		got := askAll(&q, numbers(atOnce+3), func(all []tmux.Spawn) (panes []tmux.Pane, err error) {
 			if len(sizes) == 0 {
 				synctest.Wait() // until all the others have asked
 			}
@@ -58,7 +58,7 @@ func TestPanesAreAskedForTogether(t *testing.T) {
 			}
 			return panes, nil
 		})
-		if len(sizes) > 3 || slices.Max(sizes) > spawnsAtOnce {
+		if len(sizes) > 3 || slices.Max(sizes) > atOnce {
 			t.Errorf("made by %v", sizes)
 		}
 		for name, id := range got {
@@ -91,9 +91,9 @@ func TestOnePaneFails(t *testing.T) {
 			}
 			return panes, nil
 		}
-		asks := make([]*spawnAsk, 5)
+		asks := make([]*request[tmux.Spawn, tmux.Pane], 5)
 		for i := range asks {
-			asks[i] = &spawnAsk{spawn: tmux.Spawn{Window: strconv.Itoa(i)}, done: make(chan struct{})}
+			asks[i] = &request[tmux.Spawn, tmux.Pane]{what: tmux.Spawn{Window: strconv.Itoa(i)}, done: make(chan struct{})}
 		}
 		for rest := asks; len(rest) > 0; {
 			rest = rest[answer(rest, makeAll):]
@@ -103,7 +103,7 @@ func TestOnePaneFails(t *testing.T) {
 			<-a.done
 			if errors.Is(a.err, c.err) {
 				failed++
-			} else if a.pane.ID != a.spawn.Window {
+			} else if a.came.ID != a.what.Window {
 				t.Errorf("%v: %+v", c.err, a)
 			}
 		}

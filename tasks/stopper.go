@@ -115,7 +115,7 @@ func (s *stopper) ClosePane(ctx context.Context) error {
 
 func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) error {
 	cut.Point("tmux", "kill-pane")
-	err := srv.KillExactly(ctx, pane)
+	err := s.killPane(ctx, srv, pane)
 	cut.Point("tmux", "killed-pane")
 	if errors.Is(err, tmux.ErrNoServer) {
 		if again, _ := s.rebindOne(ctx, srv, *s.server); again {
@@ -144,6 +144,15 @@ func (s *stopper) kill(ctx context.Context, srv *tmux.Server, pane tmux.Pane) er
 func (s *stopper) replaced(ctx context.Context, srv *tmux.Server) bool {
 	pid, err := srv.PID(ctx)
 	return err == nil && pid != s.server.PID && s.dies(ctx, *s.server)
+}
+
+// killPane kills a pane, with those that others have killed meanwhile.
+func (s *stopper) killPane(ctx context.Context, srv *tmux.Server, pane tmux.Pane) error {
+	if s.kills == nil {
+		return srv.KillExactly(ctx, pane)
+	}
+	came, err := s.kills.ask(paneOf{srv, pane}, func(all []paneOf) ([]error, error) { return killAll(ctx, all) })
+	return cmp.Or(err, came)
 }
 
 // pane is the pane as recorded, nil when there is none. A start that was cut

@@ -18,17 +18,54 @@ import (
 // id that a new server gave to another pane between a look and the kill is
 // safe: ErrOther. ErrNoTarget when there is no such pane.
 func (s *Server) KillExactly(ctx context.Context, p Pane) error {
-	if err := checkID("pane", paneID, p.ID); err != nil {
-		return err
+	return s.KillAllExactly(ctx, []Pane{p})[0]
+}
+
+// KillAllExactly is KillExactly for panes of one server, as many by one tmux
+// invocation as it takes. It returns what came of each.
+func (s *Server) KillAllExactly(ctx context.Context, all []Pane) []error {
+	errs := make([]error, len(all))
+	var args []string
+	var these []int // what args kill, as places in all
+	flush := func() {
+		if len(these) == 0 {
+			return
+		}
+		out, err := s.run(ctx, "/", args...)
+		for _, i := range these {
+			answer, rest, _ := strings.Cut(out, "\n")
+			if out = rest; err != nil && answer == "" {
+				errs[i] = err
+				continue
+			}
+			errs[i] = killed(strings.TrimSpace(answer), all[i])
+		}
+		args, these = nil, nil
 	}
+	for i, p := range all {
+		if errs[i] = checkID("pane", paneID, p.ID); errs[i] != nil {
+			continue
+		}
+		one := killing(p)
+		if bytesOf(args)+bytesOf(one) > spawnBytes {
+			flush()
+		}
+		if len(these) > 0 {
+			args = append(args, ";")
+		}
+		args, these = append(args, one...), append(these, i)
+	}
+	flush()
+	return errs
+}
+
+// killing kills a pane if it is the one that is meant, and prints one line. It does
+// not fail where there is none, which would end the sequence.
+func killing(p Pane) []string {
 	same := fmt.Sprintf("#{&&:#{==:#{pane_id},%s},#{&&:#{==:#{pane_pid},%d},#{==:#{pid},%d}}}", p.ID, p.PID, p.ServerPID)
-	out, err := s.run(ctx, "/", "if-shell", "-F", "-t", p.ID, same,
-		"display-message -p killed ; kill-pane -t "+p.ID,
-		"display-message -p -t "+p.ID+" 'other #{pane_id}'")
-	if err != nil {
-		return err
-	}
-	return killed(strings.TrimSpace(out), p)
+	return []string{"if-shell", "-F", "-t", p.ID, same,
+		"display-message -p killed ; kill-pane -t " + p.ID,
+		"display-message -p -t " + p.ID + " 'other #{pane_id}'"}
 }
 
 // killed reads the answer of KillExactly. A target that is gone answers with

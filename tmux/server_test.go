@@ -148,6 +148,43 @@ func TestKillExactly(t *testing.T) {
 	}
 }
 
+// Many panes are killed by one tmux: what cannot be killed keeps the others from
+// nothing, and each is told apart; more than go into one message are too.
+func TestKillAllExactly(t *testing.T) {
+	s := tmuxtest.New(t)
+	ctx := t.Context()
+	keep := tmuxtest.Sleeper(t, s, "keep")
+	var all []tmux.Pane
+	for i := range 60 {
+		all = append(all, tmuxtest.Sleeper(t, s, fmt.Sprintf("kill-%d", i)))
+	}
+	missing, other, bad := keep, keep, keep
+	missing.ID, bad.ID = "%999", "999"
+	other.PID++
+	all = append([]tmux.Pane{missing, all[0], bad, other}, all[1:]...)
+	for i, err := range s.KillAllExactly(ctx, all) {
+		switch {
+		case i == 0 && !errors.Is(err, tmux.ErrNoTarget), i == 2 && err == nil, i == 3 && !errors.Is(err, tmux.ErrOther):
+			t.Errorf("pane %d, %s: %v", i, all[i].ID, err)
+		case i == 1 || i > 3:
+			if err != nil {
+				t.Errorf("pane %d, %s: %v", i, all[i].ID, err)
+			}
+		}
+	}
+	if left, err := s.Panes(ctx); err != nil || len(left) != 1 || left[0].ID != keep.ID {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+	if err := s.KillServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range s.KillAllExactly(ctx, all[:2]) {
+		if !errors.Is(err, tmux.ErrNoServer) {
+			t.Errorf("without a server: %v", err)
+		}
+	}
+}
+
 // TestKillEmpty: a server with a session lives, whatever a list said a moment ago.
 func TestKillEmpty(t *testing.T) {
 	s := tmuxtest.New(t)
