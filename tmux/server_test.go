@@ -175,7 +175,7 @@ func TestKillAllExactly(t *testing.T) {
 	if left, err := s.Panes(ctx); err != nil || len(left) != 1 || left[0].ID != keep.ID {
 		t.Errorf("left: %+v, %v", left, err)
 	}
-	if err := s.KillServer(ctx); err != nil {
+	if err := tmuxtest.KillServer(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range s.KillAllExactly(ctx, all[:2]) {
