@@ -44,18 +44,18 @@ type keeper struct {
 	term    *terminal
 	cgroup  atomic.Pointer[identity.Cgroup] // that all it starts is born in, nil for none
 
-	rec        Keeper        // keeper.json
-	written    Keeper        // as it was last written
-	writeAt    time.Time     // when it may be written again; zero: it is as it should be
-	capture    sweep.Capture // the rolling one
-	behind     bool          // capture.json lacks some of it
-	uncaptured bool          // there is no capture.json yet, of no life
-	walk       time.Duration // how long the last walk took
-	lookAt     time.Time     // when the next is due
-	sizeAt     time.Time     // when memory is measured again
-	thrift     time.Time     // when what the start took is given back; zero: it has been
-	disk       *int64        // bytes that the tree had read from disk; nil when unknown
-	said       map[string]int
+	rec     Keeper        // keeper.json
+	written Keeper        // as it was last written
+	writeAt time.Time     // when it may be written again; zero: it is as it should be
+	capture sweep.Capture // the rolling one
+	behind  bool          // capture.json lacks some of it
+	bare    bool          // there is no capture.json yet, of no life
+	walk    time.Duration // how long the last walk took
+	lookAt  time.Time     // when the next is due
+	sizeAt  time.Time     // when memory is measured again
+	thrift  time.Time     // when what the start took is given back; zero: it has been
+	disk    *int64        // bytes that the tree had read from disk; nil when unknown
+	said    map[string]int
 
 	task     Task      // task.json as last read; zero when it cannot be read
 	taskText []byte    // what stood in it then

@@ -294,7 +294,7 @@ func (k *keeper) newCapture() error {
 		k.capture.Guests = old.Guests
 	}
 	if errors.Is(err, ErrNoRecord) {
-		k.uncaptured = true // there is nothing to replace: the first look that has more to say than keeper.json makes it
+		k.bare = true // there is nothing to replace: the first look that has more to say than keeper.json makes it
 		return nil
 	}
 	return k.dir.BeginCapture(k.capture)

@@ -28,8 +28,8 @@ func (k *keeper) look(now time.Time) {
 	if !changed && !k.behind {
 		return
 	}
-	if c.Phase == PhaseRolling && k.uncaptured && k.aloneAsRecorded() {
-		k.uncaptured, k.behind = false, true // the next look writes it, or the command's end
+	if c.Phase == PhaseRolling && k.bare && k.aloneAsRecorded() {
+		k.bare, k.behind = false, true // the next look writes it, or the command's end
 		return
 	}
 	k.writeCapture()

@@ -1,8 +1,11 @@
 package tasks
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"hob/sweep"
 )
@@ -58,7 +61,24 @@ func (t *TaskDir) putCapture(c sweep.Capture, how lasting, begin bool) error {
 		}
 		return trouble(err)
 	}
+	if c.Phase != PhaseRolling {
+		unlock, err := t.olderKeeper()
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	return t.reserved(func() error { return replaceFiles(how, newFile{t.file("capture.json"), data, may}) })
+}
+
+// olderKeeper waits for the write of a keeper that was started by a hob which guarded
+// rolling captures by a lock of their own.
+func (t *TaskDir) olderKeeper() (Unlock, error) {
+	path := t.file("capture.lock")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	return lock(context.Background(), path)
 }
 
 func (t *TaskDir) ownsCapture(c *sweep.Capture) error { return t.owns(c.Run, c.Task) }

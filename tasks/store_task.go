@@ -246,7 +246,8 @@ func (t *TaskDir) reserved(write func() error) error {
 	if !noSpace(err) {
 		return err
 	}
-	if os.Truncate(t.file("op.lock"), 0) != nil {
+	older := os.Remove(t.file(".reserve")) // where a hob before this one had it
+	if os.Truncate(t.file("op.lock"), 0) != nil && older != nil {
 		return err
 	}
 	return write()

@@ -407,3 +407,15 @@ func TestTempFilesDoNotPileUp(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// TestOlderKeeper: a stop's capture waits for a keeper that still guards its rolling
+// captures by capture.lock. One that cannot be asked for is an error; nobody makes it.
+func TestOlderKeeper(t *testing.T) {
+	_, d := newTask(t)
+	if err := errors.Join(d.WriteCapture(testCapture(PhaseStop), true), os.Mkdir(d.file("capture.lock"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WriteCapture(testCapture(PhaseStop), true); err == nil {
+		t.Error("its lock was not asked for")
+	}
+}
