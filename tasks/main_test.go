@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hob/identity/cgrouptest"
 	"hob/identity/child"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(f(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	os.Exit(cgrouptest.Run(m))
 }
 
 // WriteKeeper writes keeper.json, as a keeper does that tests only speak of.
