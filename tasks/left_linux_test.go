@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -181,8 +182,12 @@ func TestLeftCgroupTorn(t *testing.T) {
 	}
 	g.leaves()
 	var rec *RecordError
-	if err := firstError(g.reap()); !errors.As(err, &rec) || rec.Kind != Torn || rec.Path != torn {
+	outs, err := g.m.Reap(bg, true, StopOptions{})
+	if !errors.As(err, &rec) || rec.Kind != Torn || rec.Path != torn {
 		t.Errorf("a torn record: %v", err)
+	}
+	if slices.ContainsFunc(outs, func(o Outcome) bool { return o.Run == "" }) {
+		t.Errorf("it is no task's: %+v", outs)
 	}
 	g.expect("beside a torn record", false, 1)
 }

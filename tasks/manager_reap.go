@@ -29,10 +29,7 @@ func (m *Manager) Reap(ctx context.Context, wait bool, o StopOptions) ([]Outcome
 	if o.DryRun {
 		return outs, nil
 	}
-	if err := m.reapCgroups(); err != nil {
-		outs = append(outs, Outcome{State: Unverified, Did: "left as it is", Err: err})
-	}
-	return outs, nil
+	return outs, m.reapCgroups()
 }
 
 func (m *Manager) reapLock(ctx context.Context, wait bool) (Unlock, bool, error) {
