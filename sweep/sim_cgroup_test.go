@@ -128,7 +128,7 @@ func (s *scene) excusedOwn(p *sim.Process) bool {
 func (s *scene) checkGroupKills(bad bad) {
 	l := s.w.Ledger()
 	for _, d := range l.Deliveries {
-		if !d.Group || s.full {
+		if !d.Group || d.Unseen || s.full {
 			continue
 		}
 		held := slices.ContainsFunc(l.Saves, func(sv sim.Save) bool {
@@ -273,6 +273,63 @@ func TestCgroupFindsWhatGrewUnseen(t *testing.T) {
 			t.Errorf("%q", f.report.Host.Notes)
 		}
 	}
+}
+
+// TestCgroupLastInstant: who is moved in after the last look at who is there ends with
+// the cgroup, and no test takes that for a stranger that was signalled; who was there
+// at that look is none of these.
+func TestCgroupLastInstant(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before bool
+	}{{"before the last look", true}, {"after it", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFamily(sim.Options{})
+			guest := f.w.Spawn(f.w.Init(), sim.Proc{Stranger: true, Setsid: true, Args: []string{"/usr/bin/guest"}})
+			f.host = grouped{f.host, func(all identity.Cgroups) identity.Cgroups {
+				return hurried{all, func() { f.w.Move(guest, f.group) }, c.before}
+			}}
+			f.force()
+			f.stop(false)
+			if wrong := f.check(); len(wrong) > 0 || guest.Alive() != c.before {
+				t.Errorf("the guest lives: %t; %s\n%v", guest.Alive(), strings.Join(wrong, "\n"), played{f.scene, nil})
+			}
+		})
+	}
+}
+
+// hurried moves somebody in just before, or just after, the look of a kill.
+type hurried struct {
+	identity.Cgroups
+	move   func()
+	before bool
+}
+
+type hurriedGroup struct {
+	identity.Cgroup
+	hurried
+}
+
+func (c hurried) Open(ref identity.CgroupRef) (identity.Cgroup, error) {
+	g, err := c.Cgroups.Open(ref)
+	if err != nil {
+		return nil, err
+	}
+	return hurriedGroup{g, c}, nil
+}
+
+func (g hurriedGroup) Kill(allow func(identity.CgroupProcs) error) error {
+	if g.before {
+		g.move()
+		return g.Cgroup.Kill(allow)
+	}
+	return g.Cgroup.Kill(func(p identity.CgroupProcs) error {
+		err := allow(p)
+		if err == nil {
+			g.move()
+		}
+		return err
+	})
 }
 
 // TestCgroupAlien: one of another pid namespace has no number here, so nobody could

@@ -21,6 +21,8 @@ type Cgroup struct {
 	above *Cgroup
 	kids  []*Cgroup
 	gone  bool
+	list  map[*Process]bool // as it was read last
+	read  int               // the step in which that began
 }
 
 // groupMount is where the filesystem is mounted.
@@ -105,7 +107,7 @@ func (p *Process) Cgroup() *Cgroup { return p.cgroup }
 // Move moves a process to a cgroup, as root does it, or the process itself.
 func (w *World) Move(p *Process, to *Cgroup) {
 	if p.Alive() && !to.gone {
-		p.cgroup = to
+		p.cgroup, p.joined = to, w.step
 		w.Note("%v is moved to cgroup %s, inode %d", p, to.Dir(), to.id)
 	}
 }
@@ -120,7 +122,7 @@ func (g *Cgroup) kill() {
 	for _, p := range slices.Clone(g.w.all) {
 		if in := p.cgroup; p.Alive() && !p.kernel && (in == g || in.below(g)) {
 			g.w.ledger.Deliveries = append(g.w.ledger.Deliveries, Delivery{Step: g.w.step, Turn: g.w.turn, At: g.w.Now(),
-				Sig: syscall.SIGKILL, To: p, PID: p.pid, Alive: true, Spared: p.spared, Below: p.below(), Group: true})
+				Sig: syscall.SIGKILL, To: p, PID: p.pid, Alive: true, Spared: p.spared, Below: p.below(), Group: true, Unseen: p.joined >= in.read && !in.list[p]})
 			g.w.note(evSent, p, int(syscall.SIGKILL))
 			p.take(syscall.SIGKILL)
 		}
@@ -221,6 +223,7 @@ func (d groupDir) Procs() ([]int, error) {
 	}
 	var pids []int
 	seen := map[*Process]bool{}
+	d.g.list, d.g.read = seen, d.f.w.step
 	for more := true; more; {
 		more = false
 		for _, p := range d.g.Procs() {

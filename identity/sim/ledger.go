@@ -28,6 +28,7 @@ type Delivery struct {
 	Spared bool // it was not to be signalled then, though of the tree
 	Below  int  // how many living processes were below it
 	Group  bool // by cgroup.kill
+	Unseen bool // by cgroup.kill, and moved in after the list of the cgroup was read for the last time
 }
 
 // Save is one capture that the test's Effects wrote to the simulated disk.

@@ -84,6 +84,7 @@ type Process struct {
 	env        []string
 	cwd        string
 	cgroup     *Cgroup
+	joined     int  // the step in which it was moved there, 0 if it was born there
 	alien      bool // of another pid namespace than the caller's
 	stamp      uint64
 	ignored    uint64
