@@ -79,7 +79,7 @@ func bareScan(b *testing.B) {
 			name := append(strconv.AppendInt(path[:0], int64(pid), 10), "/stat\x00"...)
 			fd, errno := sysOpenat(dir, &name[0])
 			if errno == 0 {
-				_, _ = sysRead(fd, text)
+				_, _ = unix.Read(fd, text)
 				_ = unix.Close(fd)
 			}
 		})

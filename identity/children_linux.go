@@ -35,11 +35,15 @@ func untilWhole(once func() (pids []int, lost bool, err error)) ([]int, error) {
 			return nil, err
 		}
 		if !lost {
-			slices.Sort(pids)
-			return slices.Compact(pids), nil
+			return ascending(pids), nil
 		}
 	}
 	return nil, errThreadsEnd
+}
+
+func ascending(pids []int) []int {
+	slices.Sort(pids)
+	return slices.Compact(pids)
 }
 
 // childrenOnce reads /proc/PID/task/*/children. lost reports that a thread

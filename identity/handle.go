@@ -14,8 +14,9 @@ var errClosed = fmt.Errorf("%w: the handle is closed", ErrUnverifiable)
 // pinned is a Handle on a pidfd (or on a Windows process handle). The kernel
 // never reuses what it stands for, so identity was settled when it was made.
 type pinned struct {
-	v   *verifier
-	ref Ref
+	v    *verifier
+	ref  Ref
+	rows rowReader
 
 	mu     sync.Mutex
 	fd     int
@@ -23,7 +24,38 @@ type pinned struct {
 	closed bool
 }
 
-func newPinned(v *verifier, fd int, ref Ref) *pinned { return &pinned{v: v, ref: ref, fd: fd} }
+func newPinned(v *verifier, fd int, ref Ref) *pinned {
+	return &pinned{v: v, ref: ref, fd: fd, rows: v.reader(ref.PID)}
+}
+
+// rowReader reads one process, by its number or by what it holds open of it. What
+// it says holds only if the process has not been reaped afterwards.
+type rowReader interface {
+	row(want Field) (Process, error)
+	// listChildren errors with ErrUnsupported where a Host has to be asked.
+	listChildren() ([]int, error)
+	close()
+}
+
+// holder is a pinner that can hold open what its rows are read from.
+type holder interface{ hold(pid int) rowReader }
+
+func (v *verifier) reader(pid int) rowReader {
+	if h, ok := v.sys.(holder); ok {
+		return h.hold(pid)
+	}
+	return byNumber{v.sys, pid}
+}
+
+// byNumber reads a process by its number alone.
+type byNumber struct {
+	sys pinner
+	pid int
+}
+
+func (r byNumber) row(want Field) (Process, error) { return r.sys.row(r.pid, want) }
+func (r byNumber) listChildren() ([]int, error)    { return nil, ErrUnsupported }
+func (r byNumber) close()                          {}
 
 // use keeps the descriptor open during a call. A closed descriptor's number may
 // be another process's pidfd already, so Close waits for the calls under way.
@@ -47,6 +79,7 @@ func (p *pinned) done() {
 func (p *pinned) closeUnused() {
 	if p.closed && p.uses == 0 && p.fd >= 0 {
 		p.v.sys.unpin(p.fd)
+		p.rows.close()
 		p.fd = -1
 	}
 }
@@ -72,17 +105,43 @@ func (p *pinned) Read(want Field) (Process, error) {
 		return Process{}, fmt.Errorf("read pid %d: %w", p.ref.PID, errClosed)
 	}
 	defer p.done()
-	row, err := p.v.sys.row(p.ref.PID, want&^WantPidfs)
+	row, err := p.rows.row(want &^ WantPidfs)
+	if err = p.unreaped(fd, err); err != nil {
+		return Process{}, fmt.Errorf("read pid %d: %w", p.ref.PID, err)
+	}
+	return p.withID(row, want, fd), nil
+}
+
+// Children lists the children as [Host.Children] does, and checks as Read does.
+func (p *pinned) Children() ([]int, error) {
+	fd, ok := p.use()
+	if !ok {
+		return nil, fmt.Errorf("children of pid %d: %w", p.ref.PID, errClosed)
+	}
+	defer p.done()
+	pids, err := p.rows.listChildren()
+	if errors.Is(err, ErrUnsupported) {
+		return nil, err
+	}
+	if err = p.unreaped(fd, err); err != nil {
+		return nil, fmt.Errorf("children of pid %d: %w", p.ref.PID, err)
+	}
+	return pids, nil
+}
+
+// unreaped judges what was read by number: while the pin was not reaped after
+// that, it is this process's. err is the reader's.
+func (p *pinned) unreaped(fd int, err error) error {
 	state, endErr := p.v.sys.ended(fd)
 	switch {
 	case endErr != nil:
-		return Process{}, fmt.Errorf("read pid %d: %w: %w", p.ref.PID, ErrUnverifiable, endErr)
+		return fmt.Errorf("%w: %w", ErrUnverifiable, endErr)
 	case state == reaped:
-		return Process{}, fmt.Errorf("read pid %d: %w", p.ref.PID, ErrGone)
+		return ErrGone
 	case err != nil:
-		return Process{}, fmt.Errorf("read pid %d: %w: %w", p.ref.PID, ErrUnverifiable, hidden(err))
+		return fmt.Errorf("%w: %w", ErrUnverifiable, hidden(err))
 	}
-	return p.withID(row, want, fd), nil
+	return nil
 }
 
 func (p *pinned) withID(row Process, want Field, fd int) Process {

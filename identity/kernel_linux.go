@@ -12,25 +12,30 @@ import (
 )
 
 // linuxKernel is the real pinner and the real bareSys.
-type linuxKernel struct{ facts *Facts }
+type linuxKernel struct {
+	facts         *Facts
+	countsThreads bool // a folder of threads says how many there are, and there are children files
+}
 
 func (linuxKernel) pin(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
 
 func (linuxKernel) unpin(fd int) { _ = unix.Close(fd) }
 
-// id checks the filesystem first: before Linux 6.9 all pidfds are one anonymous
-// inode, and a bare comparison would call every process the recorded one. A
-// 32-bit kernel cuts the inode to half, so there it is no identity either.
-func (linuxKernel) id(fd int) (*uint64, error) {
+// id checks the filesystem first, until it is known: before Linux 6.9 all pidfds are
+// one anonymous inode, and a bare comparison would call every process the recorded
+// one. A 32-bit kernel cuts the inode to half, so there it is no identity either.
+func (k linuxKernel) id(fd int) (*uint64, error) {
 	if bits.UintSize == 32 {
 		return nil, nil
 	}
-	var fs unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(fd, &fs) }); err != nil {
-		return nil, fmt.Errorf("fstatfs of a pidfd: %w", err)
-	}
-	if int64(fs.Type) != unix.PID_FS_MAGIC { //nolint:unconvert // 32 bits on some systems
-		return nil, nil
+	if k.facts == nil || !k.facts.Pidfs {
+		var fs unix.Statfs_t
+		if err := retry(func() error { return unix.Fstatfs(fd, &fs) }); err != nil {
+			return nil, fmt.Errorf("fstatfs of a pidfd: %w", err)
+		}
+		if int64(fs.Type) != unix.PID_FS_MAGIC { //nolint:unconvert // 32 bits on some systems
+			return nil, nil
+		}
 	}
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {

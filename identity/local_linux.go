@@ -33,7 +33,7 @@ func Local() (Host, error) {
 	l := &local{}
 	l.facts = readFacts()
 	l.hasChildren = childrenFile()
-	l.kernel = linuxKernel{facts: &l.facts}
+	l.kernel = linuxKernel{facts: &l.facts, countsThreads: l.hasChildren && threadsAreLinks()}
 	l.verifier = &verifier{sys: l.kernel, facts: l.facts, bare: bareWay{sys: l.kernel, facts: l.facts, row: "8"}}
 	return l, nil
 }

@@ -217,12 +217,7 @@ func splitNul(text []byte) []string {
 	if len(text) == 0 {
 		return nil
 	}
-	parts := bytes.Split(text, []byte{0})
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		out[i] = string(p)
-	}
-	return out
+	return strings.Split(string(text), "\x00")
 }
 
 // parseDiskRead finds what a process has had read from disk in its io file

@@ -20,6 +20,17 @@ func OpenPidfd(h Host, pid, fd int) (Handle, error) {
 	return o.OpenPidfd(pid, fd)
 }
 
+// Children lists the children of a pinned process: by the pin where it can tell,
+// which costs a fraction, else by its number.
+func Children(h Host, pin Handle) ([]int, error) {
+	if p, ok := pin.(interface{ Children() ([]int, error) }); ok {
+		if pids, err := p.Children(); !errors.Is(err, ErrUnsupported) {
+			return pids, err
+		}
+	}
+	return h.Children(pin.Ref().PID)
+}
+
 // absentProcess reports whether a look found that no process has the number.
 func absentProcess(err error) bool { return errors.Is(err, ErrGone) }
 

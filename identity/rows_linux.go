@@ -69,20 +69,23 @@ func readStatus(dir string) (s statusFile, err error) {
 
 // readRow reads one process. dir ends with a slash.
 func readRow(dir string, pid int, want Field) (p Process, err error) {
-	err = withFile(dir+"stat", func(text []byte) error {
-		s, err := parseStat(text)
-		if err == nil && s.pid != pid {
-			err = errMalformed
-		}
-		if err == nil {
-			s.fill(&p, string(s.comm), startToken("linux", s.start))
-		}
-		return err
-	})
+	err = withFile(dir+"stat", func(text []byte) error { return p.takeStat(text, pid) })
 	if err == nil && want != 0 {
 		addFields(&p, dir, want)
 	}
 	return p, err
+}
+
+// takeStat fills a row that is all zero from the text of stat.
+func (p *Process) takeStat(text []byte, pid int) error {
+	s, err := parseStat(text)
+	if err == nil && s.pid != pid {
+		err = errMalformed
+	}
+	if err == nil {
+		s.fill(p, string(s.comm), startToken("linux", s.start))
+	}
+	return err
 }
 
 // fill writes what a stat line tells into a row that is all zero.

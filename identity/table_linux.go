@@ -78,20 +78,20 @@ func eachPID(ctx context.Context, buf []byte, f func(dir, pid int)) error {
 }
 
 // row reads one process. One that has ended since it was listed is no row; one
-// that is there and cannot be read is named.
+// that is there and cannot be read is named. Its stat file stays open for as long as
+// its other files are read: it is of one process, whoever gets the number.
 func (s *scan) row(pid int) {
-	text, err := s.readStat(pid)
+	fd, err := s.openStat(pid)
 	var line statLine
 	if err == nil {
-		if line, err = parseStat(text); errors.Is(err, errMalformed) {
-			if text, err = s.readStat(pid); err == nil {
-				line, err = parseStat(text)
-			}
+		defer closeFD(fd)
+		if line, err = s.readStat(fd); errors.Is(err, errMalformed) {
+			line, err = s.readStat(fd)
 		}
 	}
 	switch {
 	case err == nil && line.pid == pid:
-		s.add(&line)
+		s.add(&line, fd)
 	case err == nil:
 		s.table.Unreadable = append(s.table.Unreadable, Unreadable{pid, errMalformed})
 	case !absent(err):
@@ -99,7 +99,7 @@ func (s *scan) row(pid int) {
 	}
 }
 
-func (s *scan) add(line *statLine) {
+func (s *scan) add(line *statLine, stat int) {
 	if line.pid == s.self {
 		s.table.SawSelf = true
 	}
@@ -119,7 +119,7 @@ func (s *scan) add(line *statLine) {
 	if s.want&WantPidfs != 0 {
 		s.kernel.addPidfs(p)
 	}
-	if !s.settle(p) {
+	if !s.settle(p, stat) {
 		if p.Stamp != 0 {
 			s.table.Passing = append(s.table.Passing, *p)
 		}
@@ -128,17 +128,13 @@ func (s *scan) add(line *statLine) {
 }
 
 // settle reads the stat line once more, after the other files. It is false when
-// the process is gone by now, or its number changed hands in between: then the
-// row would be of two processes. Of one that has begun to end nothing is missing:
-// it has given its memory back, and its environment with it.
-func (s *scan) settle(p *Process) bool {
-	text, err := s.readStat(p.PID)
+// the process is gone by now: its number may have changed hands before one of the
+// others was read, and then the row would be of two processes. Of one that has begun
+// to end nothing is missing: it has given its memory back, and its environment with it.
+func (s *scan) settle(p *Process, stat int) bool {
+	line, err := s.readStat(stat)
 	if err != nil {
 		return !absent(err)
-	}
-	line, err := parseStat(text)
-	if err != nil || line.start != tokenNumber(p.Start) {
-		return false
 	}
 	p.State, p.Threads = line.state, line.threads
 	if line.flags&pfExiting != 0 && line.threads <= 1 {
@@ -152,20 +148,29 @@ func tokenNumber(t Token) uint64 {
 	return n
 }
 
-// readStat reads "<pid>/stat" relative to the directory. It makes the system
+// openStat opens "<pid>/stat" relative to the directory. It makes the system
 // calls itself: the wrappers of x/sys copy every path to the heap.
-func (s *scan) readStat(pid int) ([]byte, error) {
+func (s *scan) openStat(pid int) (int, error) {
 	name := append(strconv.AppendInt(s.name[:0], int64(pid), 10), "/stat\x00"...)
 	fd, errno := sysOpenat(s.dir, &name[0])
 	if errno != 0 {
-		return nil, errno
+		return -1, errno
 	}
-	n, errno := sysRead(fd, s.stat[:])
-	_ = unix.Close(fd)
-	if errno != 0 {
-		return nil, errno
+	return fd, nil
+}
+
+// readStat reads an open stat file.
+func (s *scan) readStat(fd int) (statLine, error) {
+	for {
+		n, err := unix.Pread(fd, s.stat[:], 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return statLine{}, err
+		}
+		return parseStat(s.stat[:n])
 	}
-	return s.stat[:n], nil
 }
 
 func sysOpenat(dir int, path *byte) (int, unix.Errno) {
@@ -173,15 +178,6 @@ func sysOpenat(dir int, path *byte) (int, unix.Errno) {
 		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(path)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 		if errno != unix.EINTR {
 			return int(fd), errno
-		}
-	}
-}
-
-func sysRead(fd int, buf []byte) (int, unix.Errno) {
-	for {
-		n, _, errno := unix.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
-		if errno != unix.EINTR {
-			return int(n), errno
 		}
 	}
 }

@@ -130,27 +130,27 @@ func sidOf(t *testing.T, pid int) int {
 	return sid
 }
 
-// TestRowIsOfOneProcess: a number that changed hands while its files were read
-// gives no row.
+// TestRowIsOfOneProcess: one that has ended while its files were read gives no row,
+// whoever has its number then.
 func TestRowIsOfOneProcess(t *testing.T) {
-	dir, err := openRetry(unix.AT_FDCWD, "/proc", unix.O_RDONLY|unix.O_DIRECTORY)
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var s scan
+	stat, err := openRetry(unix.AT_FDCWD, procPath(cmd.Process.Pid)+"/stat", unix.O_RDONLY)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeFD(dir)
-	s := scan{dir: dir}
-	us := refOf(t, localHost(t), os.Getpid())
-	for what, c := range map[string]struct {
-		row  Process
-		want bool
-	}{
-		"the same":    {Process{PID: us.PID, Start: us.Start}, true},
-		"another now": {Process{PID: us.PID, Start: "linux:1"}, false},
-		"gone":        {Process{PID: 1 << 22, Start: "linux:1"}, false},
-	} {
-		if got := s.settle(&c.row); got != c.want {
-			t.Errorf("%s: %v", what, got)
-		}
+	defer closeFD(stat)
+	p := Process{PID: cmd.Process.Pid}
+	if !s.settle(&p, stat) || p.State == 0 || p.Threads != 1 {
+		t.Errorf("it lives: %+v", p)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if s.settle(&p, stat) {
+		t.Errorf("it has ended: %+v", p)
 	}
 }
 

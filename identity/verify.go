@@ -158,7 +158,7 @@ func (v *verifier) compareStart(fd int, ref Ref) Finding {
 	if !v.sameClock(ref) {
 		return unverifiable("10a", "start tokens differ between time namespaces (recorded in %s, seen from %s)", nsName(ref.TimeNS), nsName(v.facts.TimeNS))
 	}
-	row, err := v.rowTwice(ref.PID)
+	row, err := rowTwice(byNumber{v.sys, ref.PID})
 	state, endErr := v.sys.ended(fd)
 	switch {
 	case endErr != nil:
@@ -186,10 +186,10 @@ func (v *verifier) sameClock(ref Ref) bool {
 
 // rowTwice reads a row again when it was malformed: a stat line can be torn by
 // an exec, but not twice.
-func (v *verifier) rowTwice(pid int) (Process, error) {
-	p, err := v.sys.row(pid, 0)
+func rowTwice(r rowReader) (Process, error) {
+	p, err := r.row(0)
 	if errors.Is(err, errMalformed) {
-		p, err = v.sys.row(pid, 0)
+		p, err = r.row(0)
 	}
 	return p, err
 }
@@ -234,40 +234,39 @@ func (v *verifier) open(pid int, now time.Time) (Handle, error) {
 
 // adopt makes a Handle of a fresh pin, and takes it over.
 func (v *verifier) adopt(pid, fd int, now time.Time) (Handle, error) {
-	ref, err := v.describe(pid, fd, now)
-	if err != nil {
-		v.sys.unpin(fd)
+	p := newPinned(v, fd, v.facts.newRef(pid, now))
+	if err := v.describe(p); err != nil {
+		_ = p.Close()
 		return nil, fmt.Errorf("open pid %d: %w", pid, err)
 	}
-	return newPinned(v, fd, ref), nil
+	return p, nil
 }
 
-// describe makes the Ref of a pinned process. One of the two tokens is enough:
+// describe completes the Ref of a pinned process. One of the two tokens is enough:
 // under hidepid the inode can be read and the row cannot.
-func (v *verifier) describe(pid, fd int, now time.Time) (Ref, error) {
-	ref := v.facts.newRef(pid, now)
-	id, err := v.sys.id(fd)
+func (v *verifier) describe(p *pinned) error {
+	id, err := v.sys.id(p.fd)
 	if err != nil {
-		return ref, fmt.Errorf("%w: %w", ErrUnverifiable, err)
+		return fmt.Errorf("%w: %w", ErrUnverifiable, err)
 	}
-	row, rowErr := v.rowTwice(pid)
-	uid := v.sys.pinnedUID(fd, pid)
-	state, err := v.sys.ended(fd)
+	row, rowErr := rowTwice(p.rows)
+	uid := v.sys.pinnedUID(p.fd, p.ref.PID)
+	state, err := v.sys.ended(p.fd)
 	switch {
 	case err != nil:
-		return ref, fmt.Errorf("%w: %w", ErrUnverifiable, err)
+		return fmt.Errorf("%w: %w", ErrUnverifiable, err)
 	case state == reaped:
-		return ref, ErrGone
+		return ErrGone
 	case rowErr != nil && id == nil:
-		return ref, fmt.Errorf("%w: %w", ErrUnverifiable, hidden(rowErr))
+		return fmt.Errorf("%w: %w", ErrUnverifiable, hidden(rowErr))
 	case rowErr == nil:
-		ref.Start = row.Start
+		p.ref.Start = row.Start
 	}
-	ref.PIDFS = id
+	p.ref.PIDFS = id
 	if uid >= 0 {
-		ref.UID = &uid
+		p.ref.UID = &uid
 	}
-	return ref, nil
+	return nil
 }
 
 // newRef is a Ref with all that is the host's.
