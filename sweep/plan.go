@@ -38,10 +38,10 @@ const (
 	stirLook     = 5 * time.Millisecond   // between rounds while something goes on changing
 
 	// quietRounds in a row, without a living process of ours, end a phase. With a
-	// subreaper one would do: a round counts only if nothing moved, nothing could not
-	// be read and nobody who might fork was alive at its begin. Where children are
-	// found in a listing, which is of no single moment, the others are for what moved
-	// behind it.
+	// subreaper and lists of children one would do: a round counts only if nothing
+	// moved, nothing could not be read and nobody who might fork was alive at its
+	// begin. Where children are found in a listing, which is of no single moment, the
+	// others are for what moved behind it (TestWhatMovesBehindTheListing).
 	quietRounds = 3
 )
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"hob/identity"
 	"hob/identity/sim"
@@ -29,7 +30,10 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		{"a zombie counts as alive", func(s *scene) { s.host = undead{s.host, s} }, "is dead"},
 		{"could not look is read as empty", func(s *scene) { s.host = carefree{s.host, s} }, "the verdict is clean"},
 		{"unverifiable is read as gone", func(s *scene) { s.host = hasty{s.host} }, "and lives"},
-		{"what leaves when the keeper is killed bears no stamp", func(s *scene) { s.host = plain{s.host} }, "the verdict is clean"},
+		{"what leaves when the keeper is killed bears no stamp", func(s *scene) {
+			s.host, s.disk.Cgroup, s.group = plain{s.host}, nil, nil // in a cgroup it would be found
+			s.w.At(time.Duration(300+s.src.Intn(300))*time.Millisecond, s.lose)
+		}, "the verdict is clean"},
 		{"cgroup.kill without looking who is in it", func(s *scene) {
 			s.host = grouped{s.host, func(c identity.Cgroups) identity.Cgroups { return unlooked{c, s} }}
 		}, "a stranger was signalled"},
@@ -248,6 +252,19 @@ func (h hasty) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
 		f.Verdict = identity.Gone
 	}
 	return pin, f
+}
+
+// lose has a daemon leave with nothing of the task about it, and the keeper killed.
+func (s *scene) lose() {
+	if !s.command.Alive() || !s.keeper.Alive() {
+		return
+	}
+	if mid := s.command.Fork(sim.Proc{}); mid != nil {
+		mid.Fork(sim.Proc{Setsid: true, Args: []string{"d"}, Env: []string{"A=1"}})
+		mid.Exit()
+	}
+	s.forced = true
+	s.w.Kill(s.keeper, syscall.SIGKILL)
 }
 
 // plain shows no stamps, and says that there are none.

@@ -274,6 +274,51 @@ func TestAChildThatGoesWhileWeLook(t *testing.T) {
 	}
 }
 
+// TestWhatMovesBehindTheListing: a listing goes through the numbers one by one. What
+// forks into a number that it has passed, and ends before it is reached, is in none,
+// as often as it does that: so a round that finds nobody is not the last.
+func TestWhatMovesBehindTheListing(t *testing.T) {
+	s := newStage(t, Server, sim.Options{NoChildren: true})
+	s.observe()
+	h := &behind{Host: s.w.Host(), s: s, hops: 4} // of the look after the command ended, and of the rounds of force
+	r, err := Stop(context.Background(), h, s.target, s.disk, s, Options{Reason: "hangup", InKeeper: true})
+	if err != nil || h.hops > 0 {
+		t.Fatalf("%v, %d hops were not made", err, h.hops)
+	}
+	if h.last.Alive() {
+		t.Errorf("%v lives, and the verdict is %s", h.last, r.Verdict)
+	}
+	if m := s.member(r, h.last); m.Fate != Killed {
+		t.Errorf("%+v", m)
+	}
+}
+
+// behind lets what the command has left move behind so many listings.
+type behind struct {
+	identity.Host
+	s    *stage
+	last *sim.Process
+	hops int
+}
+
+func (h *behind) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	if h.s.cmd.Alive() || h.hops == 0 {
+		return h.Host.Snapshot(ctx, want)
+	}
+	if h.last == nil {
+		h.last = h.s.keeper.Fork(worker("link")) // whose parents have ended
+	}
+	h.hops--
+	t, err := h.Host.Snapshot(ctx, want)
+	if err == nil {
+		t.Procs = slices.DeleteFunc(t.Procs, func(p identity.Process) bool { return p.PID == h.last.PID() })
+	}
+	next := h.last.Fork(worker("link"))
+	h.last.Exit()
+	h.last = next
+	return t, err
+}
+
 // TestWhoIsLeftAloneVouchesForNobody: one that stop.spare leaves alone is no anchor
 // of its session; who else is in it is only named.
 func TestWhoIsLeftAloneVouchesForNobody(t *testing.T) {
