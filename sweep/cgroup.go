@@ -25,10 +25,15 @@ func (tr *tree) openHome() {
 	if tr.cgroup == nil {
 		return
 	}
-	tr.home = &home{}
-	if len(tr.guests) > 0 {
-		tr.home.mixed = fmt.Sprintf("it held process %d, which is not the task's to end", tr.guests[0].PID)
+	tr.home = &home{mixed: mixedBy(tr.guests)}
+}
+
+// mixedBy says why being in a cgroup that had guests proves nothing.
+func mixedBy(guests []identity.Ref) string {
+	if len(guests) == 0 {
+		return ""
 	}
+	return fmt.Sprintf("it held process %d, which is not the task's to end", guests[0].PID)
 }
 
 // roster looks who is in the cgroup. What cannot be looked at may hold somebody of

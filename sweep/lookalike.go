@@ -32,8 +32,11 @@ type wanted struct {
 	residents    []int  // who is in the task's cgroup
 }
 
-// rowWants is what a look-alike is judged by and described with.
-const rowWants = identity.WantArgs | identity.WantUser | identity.WantEnviron | identity.WantStarted
+// What a look-alike is judged by, and what else it is described with.
+const (
+	judgedBy  = identity.WantArgs | identity.WantEnviron
+	described = identity.WantUser | identity.WantStarted | identity.WantCwd
+)
 
 // why names each piece of evidence of grade D that a process shows.
 func (w wanted) why(p identity.Process) []string {
@@ -153,9 +156,9 @@ func (s *stopper) scanHost(ctx context.Context, w wanted) scan {
 // fields are what has to be read of each process.
 func (w wanted) fields() identity.Field {
 	if w.stamp != 0 {
-		return rowWants | identity.WantStamp
+		return judgedBy | identity.WantStamp
 	}
-	return rowWants
+	return judgedBy
 }
 
 // inspectionOf says how much of the host a table shows.
@@ -240,11 +243,14 @@ func (s *stopper) lookalike(p identity.Process, w wanted) (Lookalike, bool) {
 		return Lookalike{}, false
 	}
 	ref := rowRef(p)
+	p.UID = -1 // it was not asked for
 	pin, err := s.tr.h.Open(p.PID)
 	if err == nil {
 		defer pin.Close()
-		ref = pin.Ref()
-		if row, readErr := pin.Read(w.fields() | identity.WantCwd); readErr == nil {
+		if ref = pin.Ref(); ref.UID != nil {
+			p.UID = *ref.UID
+		}
+		if row, readErr := pin.Read(w.fields() | described); readErr == nil {
 			p = row
 		} else {
 			err = readErr

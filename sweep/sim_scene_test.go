@@ -40,6 +40,8 @@ type scene struct {
 	target  sweep.Target
 
 	disk      sweep.Capture
+	watch     *sweep.Watch    // the keeper's, while it goes on
+	rolling   sweep.Capture   // what that has seen
 	saved     map[uint64]bool // by true identity: whoever was on disk
 	stopped   [][]uint64      // what each capture of a stop held
 	full      bool            // the disk has refused a capture

@@ -99,10 +99,13 @@ func play(src sim.Source, fault func(*scene)) played {
 	if fault != nil {
 		fault(s)
 	}
+	s.watch, s.rolling = sweep.NewWatch(s.host), s.disk
 	for range src.Intn(4) {
 		s.w.Pass(time.Duration(src.Intn(50)) * time.Millisecond)
 		s.observe()
 	}
+	s.watch.Close()
+	s.watch = nil
 	s.migrations()
 	inKeeper := s.happening()
 	s.hasty = true
@@ -161,7 +164,13 @@ func (s *scene) observe() {
 	was := s.w.Caller()
 	s.w.CallFrom(s.keeper)
 	defer s.w.CallFrom(was)
-	c, changed, _ := sweep.Observe(context.Background(), s.host, s.target, s.disk) // the error is what it could not see
+	look, prev := s.watch, s.rolling
+	if look == nil {
+		look, prev = sweep.NewWatch(s.host), s.disk
+		defer look.Close()
+	}
+	c, changed, _ := look.Look(context.Background(), s.target, prev) // the error is what it could not see
+	s.rolling = c
 	if changed {
 		s.keep(c)
 	}

@@ -337,8 +337,8 @@ func (s *stopper) gather(until time.Time) {
 		return
 	}
 	limit := earliest(until, s.tr.h.Now().Add(10*s.cost))
+	pins := s.watched()
 	for before := -1; ; {
-		pins := s.watched()
 		pins = slices.DeleteFunc(pins, func(p identity.Handle) bool { return p.Verify().Verdict != identity.Owned })
 		now := s.tr.h.Now()
 		if len(pins) == 0 || len(pins) == before || !now.Before(limit) {

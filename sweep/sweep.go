@@ -145,27 +145,3 @@ func refuseLiving(t Target, o Options) error {
 	}
 	return fmt.Errorf("%w: %s/%s lives; take look-alikes after it has been stopped", ErrRefused, t.Run, t.Task)
 }
-
-// Observe is one round of the rolling capture: the tree below the keeper now,
-// merged into prev. changed reports whether there is something new to write.
-// The error says what of the tree could not be seen; c is what could. A capture
-// of a stop that was cut stays one, and loses nobody.
-func Observe(ctx context.Context, h identity.Host, t Target, prev Capture) (c Capture, changed bool, err error) {
-	tr := newTree(h, t, prev, StepAll)
-	defer tr.close()
-	for range observeRounds {
-		tr.look(ctx, nil)
-		if !tr.moved {
-			break
-		}
-	}
-	if prev.Phase == phaseStop {
-		return tr.capture(phaseStop), tr.dirty, tr.blindness()
-	}
-	tr.prune()
-	return tr.capture(phaseRolling), tr.dirty, tr.blindness()
-}
-
-// observeRounds bounds a round of the rolling capture: a tree that moves faster
-// is seen again by the next one.
-const observeRounds = 3

@@ -124,15 +124,15 @@ func (tr *tree) load(m Member) {
 
 // link gives loaded members their parents and depths.
 func (tr *tree) link() {
-	for i, n := range tr.nodes {
+	before := make(map[int]*node, len(tr.nodes)) // parents are captured first
+	for _, n := range tr.nodes {
 		if tr.keeper != nil && n.Parent == tr.keeper.Ref.PID {
 			n.parent = tr.keeper
 		}
-		for _, p := range tr.nodes[:i] {
-			if p.Ref.PID == n.Parent {
-				n.parent, n.depth = p, p.depth+1
-			}
+		if p := before[n.Parent]; p != nil {
+			n.parent, n.depth = p, p.depth+1
 		}
+		before[n.Ref.PID] = n
 	}
 }
 

@@ -144,7 +144,7 @@ func (tr *tree) walk(ctx context.Context, root *node, visit func(*node)) {
 // children pins the children of a living process and returns their nodes, the
 // known ones too.
 func (tr *tree) children(ctx context.Context, n *node) []*node {
-	pids, err := tr.list(ctx, n.Ref.PID)
+	pids, err := tr.list(ctx, n)
 	switch {
 	case errors.Is(err, identity.ErrGone):
 		tr.moved = true
@@ -167,8 +167,8 @@ func (tr *tree) children(ctx context.Context, n *node) []*node {
 
 // list asks the host for the children of a process, or finds them in the
 // process table where it cannot be asked.
-func (tr *tree) list(ctx context.Context, pid int) ([]int, error) {
-	pids, err := tr.h.Children(pid)
+func (tr *tree) list(ctx context.Context, n *node) ([]int, error) {
+	pids, err := identity.Children(tr.h, n.pin)
 	if !errors.Is(err, identity.ErrUnsupported) {
 		return pids, err
 	}
@@ -177,7 +177,7 @@ func (tr *tree) list(ctx context.Context, pid int) ([]int, error) {
 		return nil, l.err
 	}
 	tr.missRows(l.table)
-	return l.kids[pid], nil
+	return l.kids[n.Ref.PID], nil
 }
 
 // missRows counts the rows of a table that do not say whose child they are:

@@ -5,6 +5,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,6 +26,7 @@ type stage struct {
 	target Target
 	disk   Capture
 	panes  int
+	group  *sim.Cgroup
 	left   bool // the keeper has said that it leaves the rest alone
 	onSave func()
 }
@@ -329,6 +331,159 @@ func TestObserve(t *testing.T) {
 	}
 	if _, changed, _ := Observe(context.Background(), s.w.Host(), s.target, s.disk); changed {
 		t.Error("nothing has changed")
+	}
+}
+
+// TestWatch: a capture that goes on from look to look says what one does that begins
+// anew each time, whatever has happened in between.
+func TestWatch(t *testing.T) {
+	for _, o := range []sim.Options{{}, {NoPidfs: true}, {NoPidfd: true}, {NoChildren: true}, {NoSubreaper: true}, {UID: 1000}} {
+		for seed := range uint64(60) {
+			s := newStage(t, []Kind{Shell, Server, Job}[seed%3], o)
+			src := rand.New(rand.NewPCG(seed, 1))
+			if seed%2 == 0 {
+				s.makeCgroup()
+			}
+			watch, prev := NewWatch(s.w.Host()), s.disk
+			for step := range 30 {
+				s.happen(src)
+				if len(prev.Members) > 0 && src.IntN(8) == 0 { // somebody else writes
+					prev.Members, s.disk.Members = slices.Clone(prev.Members), slices.Clone(s.disk.Members)
+					prev.Members[0].Note, s.disk.Members[0].Note = fmt.Sprint(step), fmt.Sprint(step)
+				}
+				went, changed, err := watch.Look(context.Background(), s.target, prev)
+				anew, changedAnew, errAnew := Observe(context.Background(), s.w.Host(), s.target, s.disk)
+				if a, b := told(went, err), told(anew, errAnew); a != b || changed != changedAnew {
+					t.Fatalf("%+v, seed %d, step %d: %v\n%s\nbut anew: %v\n%s\n%s", o, seed, step, changed, a, changedAnew, b, strings.Join(s.w.Trace(), "\n"))
+				}
+				prev, s.disk = went, anew
+			}
+			watch.Close()
+			if n := s.w.OpenPins(); n != 0 {
+				t.Fatalf("%d pins are left open", n)
+			}
+		}
+	}
+}
+
+// TestWatchBeginsAnew: what could not be verified is tried again, and what is over
+// is forgotten.
+func TestWatchBeginsAnew(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	h := &blindOnce{Host: s.w.Host(), pid: s.keeper.PID()}
+	watch := NewWatch(h)
+	defer watch.Close()
+	c, _, err := watch.Look(context.Background(), s.target, s.disk)
+	if err == nil {
+		t.Error("the keeper could not be verified, and nobody says so")
+	}
+	corpse := s.cmd.Fork(sim.Proc{NeverReap: true}).Fork(worker("corpse"))
+	corpse.Exit()
+	c, _, err = watch.Look(context.Background(), s.target, c)
+	if err != nil || len(c.Members) != 2 || len(watch.tr.corpses) != 1 {
+		t.Fatalf("%v, %+v, %v", err, c.Members, watch.tr.corpses)
+	}
+	s.cmd.Children()[0].Exit()
+	s.w.Pass(time.Second)
+	if _, _, err = watch.Look(context.Background(), s.target, c); err != nil || len(watch.tr.corpses) != 0 {
+		t.Errorf("%v, %v", err, watch.tr.corpses)
+	}
+}
+
+// blindOnce cannot verify one process the first time.
+type blindOnce struct {
+	identity.Host
+	pid int
+}
+
+func (h *blindOnce) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	if ref.PID == h.pid {
+		h.pid = 0
+		return nil, identity.Finding{Verdict: identity.Unverifiable, Reason: "no descriptors"}
+	}
+	return h.Host.Verify(ref)
+}
+
+// makeCgroup makes the task's cgroup and moves the command into it.
+func (s *stage) makeCgroup() {
+	was := s.w.Caller()
+	s.w.CallFrom(s.keeper)
+	defer s.w.CallFrom(was)
+	all := s.w.Host().Cgroups()
+	at, err := all.Place("hob-m-t")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	g, err := all.Make(at)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer g.Close()
+	s.disk.Cgroup = new(g.Ref())
+	s.group = s.w.CgroupAt(g.Ref().Path)
+	s.w.Move(s.cmd, s.group)
+}
+
+// told is what a look has said, but for its times.
+func told(c Capture, err error) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, c.Phase, c.Notes, err)
+	for _, g := range c.Guests {
+		fmt.Fprintln(&b, "guest", g.PID, g.Start)
+	}
+	for _, m := range c.Members {
+		m.SeenAt, m.EndedAt, m.Ref.RecordedAt = time.Time{}, nil, time.Time{}
+		pidfs := uint64(0)
+		if m.Ref.PIDFS != nil {
+			pidfs, m.Ref.PIDFS = *m.Ref.PIDFS, nil
+		}
+		m.Ref.UID = nil
+		fmt.Fprintf(&b, "%d %+v\n", pidfs, m)
+	}
+	return b.String()
+}
+
+// happen lets one thing happen to the tree.
+func (s *stage) happen(src *rand.Rand) {
+	s.w.Pass(time.Duration(src.IntN(300)) * time.Millisecond)
+	all := []*sim.Process{s.cmd}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Children()...)
+	}
+	all = append(all, s.keeper.Children()...)
+	p := all[src.IntN(len(all))]
+	if !p.Alive() {
+		return
+	}
+	switch src.IntN(12) {
+	case 11:
+		p.Setuid(33)
+	case 10:
+		s.target.Stop.Spare = []string{fmt.Sprint("w", src.IntN(3))}
+	case 9:
+		if s.group != nil {
+			who := []*sim.Process{s.w.Caller(), s.tmux, p, s.w.Init().Fork(sim.Proc{Stranger: true})}[src.IntN(4)]
+			s.w.Move(who, []*sim.Cgroup{s.group, s.group, s.w.RootCgroup()}[src.IntN(3)])
+		}
+	case 0, 1, 2:
+		p.Fork(worker(fmt.Sprint("w", src.IntN(3))))
+	case 3:
+		p.Fork(sim.Proc{Comm: "d", Args: []string{"d"}, Setsid: true, Unreadable: src.IntN(4) == 0})
+	case 4:
+		p.Exit()
+	case 5:
+		p.Exec("other", "other", "x")
+	case 6:
+		if mid := p.Fork(worker("mid")); mid != nil {
+			mid.Fork(sim.Proc{Comm: "daemon", Setsid: true, Env: []string{"TMUX=/tmp/x,77,0"}})
+			mid.Exit()
+		}
+	case 7:
+		if src.IntN(5) == 0 {
+			p.Exec("tmux: server", "tmux")
+		}
+	case 8:
+		p.Setsid()
 	}
 }
 

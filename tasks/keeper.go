@@ -48,6 +48,7 @@ type keeper struct {
 	written Keeper        // as it was last written
 	writeAt time.Time     // when it may be written again; zero: it is as it should be
 	capture sweep.Capture // the rolling one
+	watch   *sweep.Watch  // that makes it
 	behind  bool          // capture.json lacks some of it
 	bare    bool          // there is no capture.json yet, of no life
 	walk    time.Duration // how long the last walk took
@@ -155,7 +156,7 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if err != nil {
 		return nil, refuse(keeperUnverified, "%w", err)
 	}
-	k := &keeper{h: h, run: run, dir: dir, home: run.store.Home, spec: spec, said: map[string]int{},
+	k := &keeper{h: h, watch: sweep.NewWatch(h), run: run, dir: dir, home: run.store.Home, spec: spec, said: map[string]int{},
 		reaper: child.NewReaper(), inbox: make(chan func(), 16)}
 	if err := k.admit(); err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ func (k *keeper) target() sweep.Target {
 func (k *keeper) stop(from sweep.Step) {
 	reason := k.reason(from)
 	k.stopping = true
+	k.watch.Close()
 	k.ready.end()
 	k.gpus.end(k)
 	if from == sweep.StepAll {

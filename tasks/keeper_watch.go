@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"hob/identity"
-	"hob/sweep"
 )
 
 // look is one round of the rolling capture. It is written when it has changed,
@@ -16,11 +15,13 @@ func (k *keeper) look(now time.Time) {
 		k.lookAt = now.Add(nearEvery) // a stop waits for us to end
 	}
 	if k.reaper.Empty() || k.life.reported {
+		k.watch.Close()
 		return
 	}
-	c, changed, err := sweep.Observe(bg, k.h, k.target(), k.capture)
+	spent := identity.Spent()
+	c, changed, err := k.watch.Look(bg, k.target(), k.capture)
 	k.complain("capture", err)
-	k.walk = k.h.Now().Sub(now)
+	k.walk = cost(k.h.Now().Sub(now), identity.Spent()-spent)
 	if next := now.Add(lookRatio * k.walk); next.After(k.lookAt) {
 		k.lookAt = next
 	}
@@ -52,9 +53,21 @@ func (k *keeper) aloneAsRecorded() bool {
 		c.Members[0].EndedAt == nil && len(c.Notes) == 0 && len(c.Guests) == 0
 }
 
+// cost is what something took of a processor: not the time that it had to wait for
+// one, nor what others in this process used beside it.
+func cost(took, spent time.Duration) time.Duration {
+	if spent <= 0 {
+		return took // it cannot be told here
+	}
+	return min(took, spent)
+}
+
 // tree verifies the members of the rolling capture, and hands out each that
-// lives; the Handle is closed afterwards.
+// lives, for as long as the call takes.
 func (k *keeper) tree(each func(identity.Handle)) (unknown bool) {
+	if unknown, ok := k.watch.Each(each); ok {
+		return unknown
+	}
 	for _, m := range k.capture.Members {
 		if m.EndedAt != nil {
 			continue
@@ -69,17 +82,23 @@ func (k *keeper) tree(each func(identity.Handle)) (unknown bool) {
 	return unknown
 }
 
-// measure sums up the resident memory of the tree, and what it had read from
-// disk. One member that cannot be read makes a sum unknown.
+// measure sums up the resident memory of the tree and, as long as that tells whether
+// a start still moves, what it had read from disk. One member that cannot be read
+// makes a sum unknown.
 func (k *keeper) measure(now time.Time) {
+	spent := identity.Spent()
 	k.sizeAt = now.Add(sizeEvery)
 	k.rec.MemoryBytes, k.rec.MeasuredAt, k.disk = nil, nil, nil
 	if k.reaper.Empty() {
 		return
 	}
 	var memory, disk sum
+	want := identity.WantDisk
+	if k.rec.WasReady {
+		want, disk.missing = 0, true
+	}
 	unknown := k.tree(func(pin identity.Handle) {
-		row, err := pin.Read(identity.WantDisk)
+		row, err := pin.Read(want)
 		if errors.Is(err, identity.ErrGone) {
 			return
 		}
@@ -90,7 +109,7 @@ func (k *keeper) measure(now time.Time) {
 	if !unknown {
 		k.rec.MemoryBytes, k.disk = memory.known(), disk.known()
 	}
-	if took := k.h.Now().Sub(now); lookRatio*took > sizeEvery {
+	if took := cost(k.h.Now().Sub(now), identity.Spent()-spent); lookRatio*took > sizeEvery {
 		k.sizeAt = now.Add(lookRatio * took)
 	}
 }
