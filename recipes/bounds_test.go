@@ -166,6 +166,10 @@ func TestErrorTextBesideSecret(t *testing.T) {
 		"a key by another word":    "servers:\n  a: {command: x, port: 1, ready: {http: /, token: s3cret}}\n",
 		"a name in env":            "servers:\n  a: {command: x, env: {\"A=B\": 1, TOKEN: s3cret}}\n",
 		"env by another word":      "servers:\n  a: {command: x, environment: {TOKEN: s3cret}}\n",
+		"env in capitals":          "servers:\n  a: {command: x, Env: {TOKEN: s3cret}}\n",
+		"headers in capitals":      "servers:\n  a: {command: x, port: 1, ready: {http: /, Headers: {X-A: s3cret}}}\n",
+		"env in env_file":          "servers:\n  a: {command: x, env_file: {TOKEN: s3cret}}\n",
+		"what YAML takes as a tag": "servers:\n  a: {command: x, env: {TOKEN: !s3cret x}}\n",
 		"env by a template":        "templates: {t: {env: {TOKEN: s3cret}, bogus: 1}}\nservers: {a: {extends: t, command: x}}\n",
 		"what an alias stands for": "x-env: {e: &e {TOKEN: s3cret}, c: &c {bogus: 1}}\nservers: {a: {command: x, env: *e}, b: *c}\n",
 	} {

@@ -96,7 +96,8 @@ func (s *source) hide(doc *yaml.Node) {
 			below := v.below
 			if v.node.Kind == yaml.MappingNode && i%2 == 1 {
 				name := v.node.Content[i-1].Value
-				below = below || secretKey(name)
+				meant := name == "env_file" && child.Kind == yaml.MappingNode // for env
+				below = below || meant || secretKey(name)
 			}
 			walk(visit{child, below})
 		}
@@ -110,7 +111,11 @@ func (s *source) guard(n int) {
 	right := len(s.line(n)) + 1
 	for i := n; i > 0 && right > 0; i-- {
 		line := s.line(i)
-		if in := indent(line); strings.TrimSpace(line) != "" && in < right {
+		in := indent(line)
+		if strings.HasPrefix(line[in:], "\t") { // no YAML: it stands under whatever is above
+			in = len(line)
+		}
+		if strings.TrimSpace(line) != "" && in < right {
 			right = in
 			if slices.ContainsFunc(keyLike().FindAllString(line, -1), secretKey) {
 				s.private = map[int]bool{n: true}
@@ -122,9 +127,10 @@ func (s *source) guard(n int) {
 
 var keyLike = lazy(`[A-Za-z_-]+["']? *:`)
 
-// secretKey reports whether values below a key of that name are not to be shown.
+// secretKey reports whether values below a key of that name are not to be shown, however
+// it is written.
 func secretKey(name string) bool {
-	name = strings.TrimRight(name, `"' :`)
+	name = strings.ToLower(strings.TrimRight(name, `"' :`))
 	return name == "env" || taskWords[name] == "env" || secretOfReady(name) || secretOfReady(readyWords[name])
 }
 

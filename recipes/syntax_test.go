@@ -25,7 +25,7 @@ func TestSyntaxHints(t *testing.T) {
 	for _, text := range []string{
 		"servers:\n  a:\n    env: {A: s3cret, B: x${s3cret}}\n", "servers:\n  a:\n    env:\n      # first\n\n      A: s3cret\n      B: 's3cret'x\n",
 		"servers:\n  a:\n    environment:\n      - A=s3cret\n      - B: s3cret: x\n", "servers: {a: {ready: {token: s3cret, http: ${x}}}}\n", "servers: {a: {\"env\": {A: s3cret: x}}}\n",
-		"servers: {a: {env: {A: *s3cret}}}\n",
+		"servers: {a: {env: {A: *s3cret}}}\n", "servers:\n  a:\n    env:\n\tA: s3cret\n",
 	} {
 		_, err := Load(write(t, text), testOptions)
 		var errs Errors

@@ -141,8 +141,18 @@ func (t *tree) follow(n *node, y *yaml.Node, depth int) *node {
 
 func (t *tree) tag(n *node, y *yaml.Node, want string) {
 	if y.Tag != "" && y.ShortTag() != want {
-		t.errs.add(n, "leave the tag out", "the tag %s means nothing here", y.Tag)
+		t.strangeTag(n, y)
 	}
+}
+
+// strangeTag is for a tag that means nothing. On a value that is not to be shown it is
+// its beginning, as that of a password may be.
+func (t *tree) strangeTag(n *node, y *yaml.Node) {
+	if t.src.private[y.Line] {
+		t.errs.add(n, "put the text in quotes", "a text that begins with ! is a tag to YAML, and this one means nothing here")
+		return
+	}
+	t.errs.add(n, "leave the tag out", "the tag %s means nothing here", y.Tag)
 }
 
 func (t *tree) fillScalar(n *node, y *yaml.Node) {
@@ -160,7 +170,7 @@ func (t *tree) fillScalar(n *node, y *yaml.Node) {
 		n.form = null
 	default:
 		n.form = text
-		t.errs.add(n, "leave the tag out", "the tag %s means nothing here", y.Tag)
+		t.strangeTag(n, y)
 	}
 	if strings.ContainsRune(y.Value, 0) {
 		t.errs.add(n, "", "the text holds a NUL, which no program can be given")
