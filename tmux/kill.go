@@ -69,15 +69,19 @@ func killing(p Pane) []string {
 }
 
 // killed reads the answer of KillExactly. A target that is gone answers with
-// blank fields and exit code 0.
+// blank fields and exit code 0. No answer at all is not that: nobody knows then what
+// has become of the pane.
 func killed(answer string, p Pane) error {
-	switch answer {
-	case "killed":
+	err := errors.New("tmux did not say what became of it")
+	switch word, id, _ := strings.Cut(answer, " "); {
+	case answer == "killed":
 		return nil
-	case "other " + p.ID:
-		return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrOther)
+	case word == "other" && id == p.ID:
+		err = ErrOther
+	case word == "other":
+		err = ErrNoTarget
 	}
-	return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, ErrNoTarget)
+	return fmt.Errorf("kill pane %s of tmux server %d: %w", p.ID, p.ServerPID, err)
 }
 
 // KillEmpty ends the server if it has no session, which the server itself decides

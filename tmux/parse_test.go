@@ -54,6 +54,21 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// An answer that is missing does not say that the pane is gone.
+func TestKilled(t *testing.T) {
+	p := Pane{ID: "%7", ServerPID: 12}
+	for answer, want := range map[string]error{"killed": nil, "other %7": ErrOther, "other": ErrNoTarget, "other %1": ErrNoTarget} {
+		if err := killed(answer, p); !errors.Is(err, want) {
+			t.Errorf("%q is %v, wanted %v", answer, err, want)
+		}
+	}
+	for _, answer := range []string{"", "%7", "killed %7"} {
+		if err := killed(answer, p); err == nil || errors.Is(err, ErrOther) || errors.Is(err, ErrNoTarget) {
+			t.Errorf("%q is %v", answer, err)
+		}
+	}
+}
+
 // A tmux up to 3.7 answers 0 although it could not reach the socket's folder.
 func TestErrorWithExitCodeZero(t *testing.T) {
 	dir := t.TempDir()
