@@ -281,7 +281,7 @@ func (s *stopper) begin(run Run, reason string, t sweep.Target, prev sweep.Captu
 	task.State, task.Reason, task.UpdatedAt = Stopping, reason, s.now()
 	s.event(s.run, s.dir.Name, "stopping: "+reason)
 	s.seen.Task = &task
-	err := s.dir.WriteTask(task)
+	err := s.dir.writeTask(task, whole) // the capture, which comes before any signal, makes the folder last
 	if noSpace(err) {
 		err = nil // and no room is left: the stop goes on from memory, and says so
 	}

@@ -26,6 +26,7 @@ type stopper struct {
 	server *identity.Ref
 
 	byItself bool // the command had ended before the stop began
+	captured bool // this stop has written a capture
 }
 
 // target is the task as the stop needs to know it.
@@ -67,8 +68,18 @@ func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	return t, prev, nil
 }
 
-// SaveCapture writes the capture to disk before it returns.
-func (s *stopper) SaveCapture(c sweep.Capture) error { return s.dir.WriteCapture(c, true) }
+// SaveCapture writes the capture to disk before it returns. A crash of the host may
+// lose one that comes after this stop's first, and leave that: what it knew more was
+// of processes that ended with the host.
+func (s *stopper) SaveCapture(c sweep.Capture) error {
+	how := durable
+	if s.captured {
+		how = whole
+	}
+	err := s.dir.putCapture(c, how, false)
+	s.captured = s.captured || err == nil
+	return err
+}
 
 // KeeperDone reports whether the keeper has said that its tree is empty.
 func (s *stopper) KeeperDone() bool { return s.keeperSays(func(k Keeper) bool { return k.Empty }) }
