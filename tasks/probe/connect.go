@@ -43,6 +43,13 @@ func parseTarget(text string, port int) (target, error) {
 	return parseURL(u)
 }
 
+// anonymous is the target without the user and password that its URL may have.
+func (t target) anonymous() target {
+	u := *t.url
+	u.User, t.url = nil, &u
+	return t
+}
+
 func parseURL(u *url.URL) (target, error) {
 	t := target{url: u, port: 80}
 	if u.Scheme != "http" && u.Scheme != "https" {

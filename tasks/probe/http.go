@@ -63,15 +63,18 @@ func (a attempt) ask(ctx context.Context, t target, method, body string) (answer
 		return answer{}, err
 	}
 	defer conn.Close()
-	owned := a.check.AnyOwner
+	owned, elsewhere := a.check.AnyOwner, false
 	if !owned {
-		if owned, err = a.early(ctx, conn); err != nil {
+		if owned, elsewhere, err = a.early(ctx, conn); err != nil {
 			return answer{}, err
 		}
 	}
 	var headers []Header
-	if t.port == a.check.Port { // the task's own server, and no other
+	if t.port == a.check.Port && !elsewhere { // the task's own server, and no other
 		headers = a.check.headers()
+	}
+	if elsewhere {
+		t = t.anonymous()
 	}
 	resp, err := send(ctx, conn, t, method, body, headers)
 	if err != nil {
@@ -100,14 +103,17 @@ func (c Check) headers() []Header {
 }
 
 // early waits a little to be accepted by the task; not yet being accepted is no error.
-func (a attempt) early(ctx context.Context, conn net.Conn) (bool, error) {
+// A connection that is elsewhere is closed already, or whoever listens on that port in
+// our network namespace has it, and is not the task: nothing secret may be sent.
+func (a attempt) early(ctx context.Context, conn net.Conn) (owned, elsewhere bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptWait)
 	defer cancel()
-	err := a.accepted(ctx, conn, resting)
-	if errors.Is(err, errNotAccepted) || errors.Is(err, errElsewhere) {
-		return false, nil // the request will tell
+	err = a.accepted(ctx, conn, resting)
+	elsewhere = errors.Is(err, errElsewhere)
+	if elsewhere || errors.Is(err, errNotAccepted) {
+		return false, elsewhere, nil // the request will tell
 	}
-	return err == nil, err
+	return err == nil, false, err
 }
 
 // late is why there was no answer: mostly that the attempt's time is over. An error

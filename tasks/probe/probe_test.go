@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,6 +252,35 @@ func TestHeaders(t *testing.T) {
 	other := start(t, serverConfig{Header: "X-Token: s3cret", Routes: routes}, nil)
 	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
 	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Headers: right}, both, ""), "403")
+}
+
+// elsewhere is a host on which the task has a network of its own: it listens there on
+// its port, and the connection that hob makes is a stranger's.
+type elsewhere struct{ identity.Host }
+
+func (e elsewhere) Sockets(ctx context.Context, pid int) ([]identity.Socket, error) {
+	all, err := e.Host.Sockets(ctx, pid)
+	return slices.DeleteFunc(all, func(s identity.Socket) bool { return !s.Listen }), err
+}
+
+// Whoever has the task's port in hob's own network is told no secret.
+func TestNoSecretGoesElsewhere(t *testing.T) {
+	asked := make(chan *http.Request, 8)
+	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r }))
+	t.Cleanup(stranger.Close)
+	port := stranger.Listener.Addr().(*net.TCPAddr).Port
+	me := Subject{Command: os.Getpid(), Tree: []int{os.Getpid()}}
+	for _, path := range []string{"/health", fmt.Sprintf("http://me:s3cret@127.0.0.1:%d/health", port)} {
+		c := Check{Port: port, HTTP: path, Key: "s3cret", Headers: []Header{{"X-Token", "s3cret"}}}
+		notReady(t, Once(t.Context(), elsewhere{local(t)}, c, me, nil), "another network namespace")
+		select {
+		case r := <-asked:
+			if r.Header.Get("X-Token") != "" || r.Header.Get("Authorization") != "" {
+				t.Errorf("%s was sent %v", path, r.Header)
+			}
+		default:
+		}
+	}
 }
 
 // A value that says nothing is not hidden: it would take half of an answer with it.
