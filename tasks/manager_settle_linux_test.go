@@ -232,3 +232,31 @@ func TestACutStartIsStartedOver(t *testing.T) {
 		t.Errorf("it is not started over: %v", err)
 	}
 }
+
+// An up that is killed between the end of the old records and the new ones leaves how
+// the task ended.
+func TestACutStartLeavesHowItEnded(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	began, code := time.Now().UTC(), 7
+	keeper := another(t, m.Host, "hob", "keeper", d.SpecPath())
+	pin, _ := m.Host.Verify(keeper)
+	defer pin.Close()
+	if err := errors.Join(pin.Signal(syscall.SIGKILL), m.Host.Wait(t.Context(), []identity.Handle{pin}, m.Host.Now().Add(patience))); err != nil {
+		t.Fatal(err)
+	}
+	task := testTask()
+	task.State, task.StartedAt, task.Nonce, task.Error = Failed, &began, "n", ""
+	err := errors.Join(r.Write(Run{Name: r.Name, ID: "feedface", Tasks: []string{d.Name}, Tmux: TmuxServer{Socket: tmuxtest.Socket(t)}}),
+		d.WriteTask(task), d.WriteExit(Exit{Nonce: "n", Code: &code, At: began}), d.WriteKeeper(Keeper{Nonce: "n", Keeper: keeper, Empty: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upRun{Manager: m, dir: r}
+	if clear, err := u.clear(t.Context(), &upTask{Task: recipes.Task{Name: d.Name}, dir: d, began: began}); !clear || err != nil {
+		t.Fatalf("it is not cleared: %v", err)
+	}
+	if got := Derive(m.look(d)); got.State != Failed || got.Note != "exit code 7" {
+		t.Errorf("it is %+v", got)
+	}
+}

@@ -70,7 +70,9 @@ func (u *upRun) clear(ctx context.Context, t *upTask) (bool, error) {
 	if err := errors.Join(trouble(captureErr), trouble(stopErr)); err != nil {
 		return false, err // torn: kept, not forgotten
 	}
-	return true, t.dir.forget("keeper.json", "exit.json", "stop.json", "capture.json")
+	// Not exit.json: should this hob be killed next, only that says how the task ended. To
+	// the next start it is another's, and its keeper removes it.
+	return true, t.dir.forget("keeper.json", "stop.json", "capture.json")
 }
 
 // write makes the records that the keeper starts by, and makes them last. The spec
