@@ -51,7 +51,8 @@ type keeper struct {
 	watch   *sweep.Watch  // that makes it
 	behind  bool          // capture.json lacks some of it
 	bare    bool          // there is no capture.json yet, of no life
-	walk    time.Duration // how long the last walk took
+	walk    time.Duration // what the last walk took
+	spent   time.Duration // processor time, when it began
 	lookAt  time.Time     // when the next is due
 	sizeAt  time.Time     // when memory is measured again
 	thrift  time.Time     // when what the start took is given back; zero: it has been

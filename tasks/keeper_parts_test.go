@@ -41,6 +41,28 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
+func TestWhatALookCosts(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ took, spent, cost time.Duration }{
+		{5 * ms, 2 * ms, 2 * ms}, // it waited for a processor
+		{2 * ms, 5 * ms, 2 * ms}, // others used one beside it
+		{3 * ms, 0, 3 * ms},      // not told here
+	} {
+		if got := cost(c.took, c.spent); got != c.cost {
+			t.Errorf("cost(%v, %v) = %v, want %v", c.took, c.spent, got, c.cost)
+		}
+	}
+	for _, c := range []struct{ walk, since, all time.Duration }{
+		{2 * ms, 3 * ms, 3 * ms},
+		{2 * ms, 50 * ms, 6 * ms}, // a log was copied meanwhile
+		{2 * ms, 0, 2 * ms},
+	} {
+		if got := withAll(c.walk, c.since); got != c.all {
+			t.Errorf("withAll(%v, %v) = %v, want %v", c.walk, c.since, got, c.all)
+		}
+	}
+}
+
 func FuzzPlainText(f *testing.F) {
 	f.Add([]byte("\x1b[1mx\x1b]0;t\x07\x1bP\x1b\\"))
 	f.Fuzz(func(t *testing.T, b []byte) {

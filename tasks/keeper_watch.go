@@ -22,9 +22,10 @@ func (k *keeper) look(now time.Time) {
 	c, changed, err := k.watch.Look(bg, k.target(), k.capture)
 	k.complain("capture", err)
 	k.walk = cost(k.h.Now().Sub(now), identity.Spent()-spent)
-	if next := now.Add(lookRatio * k.walk); next.After(k.lookAt) {
+	if next := now.Add(lookRatio * withAll(k.walk, spent-k.spent)); next.After(k.lookAt) {
 		k.lookAt = next
 	}
+	k.spent = spent
 	k.capture = c
 	if !changed && !k.behind {
 		return
@@ -60,6 +61,13 @@ func cost(took, spent time.Duration) time.Duration {
 		return took // it cannot be told here
 	}
 	return min(took, spent)
+}
+
+// withAll is what a look costs with all that comes with it: the process wakes, reads
+// task.json, measures. since is what was used from the begin of the look before; a
+// part of it that is larger than the walk itself is other work, as copying a log.
+func withAll(walk, since time.Duration) time.Duration {
+	return max(walk, min(since, 3*walk))
 }
 
 // tree verifies the members of the rolling capture, and hands out each that
