@@ -164,11 +164,12 @@ func TestRestartsLeakNothing(t *testing.T) {
 		}
 		return len(list)
 	}
-	most := 0
-	g.until("some restarts", func() bool { most = max(most, fds()); return g.keeper().Restarts >= 3 })
-	later := 0
-	g.until("more restarts", func() bool { later = max(later, fds()); return g.keeper().Restarts >= 12 })
-	if later > most+4 {
-		t.Errorf("descriptors: %d at first, %d later", most, later)
+	// The fewest of a time: what a look at the host takes for a moment comes and goes.
+	first := fds()
+	g.until("some restarts", func() bool { first = min(first, fds()); return g.keeper().Restarts >= 3 })
+	later := fds()
+	g.until("more restarts", func() bool { later = min(later, fds()); return g.keeper().Restarts >= 12 })
+	if later > first+4 {
+		t.Errorf("descriptors: %d at first, %d later", first, later)
 	}
 }
