@@ -90,8 +90,8 @@ func (tr *tree) closeCgroup() {
 		return
 	}
 	tr.mixture(first)
-	if found, all := tr.newcomers(first); len(found) > 0 {
-		tr.settleIn(found, all)
+	if found, unread := tr.newcomers(first); len(found) > 0 {
+		tr.settleIn(found, unread)
 	}
 }
 
@@ -118,10 +118,9 @@ func (tr *tree) guest(ref identity.Ref, why string) {
 	tr.mix(why)
 }
 
-// newcomers pins those in the cgroup that are no members. all is false when one
-// of them could not be read.
-func (tr *tree) newcomers(in []int) (found []candidate, all bool) {
-	all = true
+// newcomers pins those in the cgroup that are no members. unread are those of them
+// that could not be read.
+func (tr *tree) newcomers(in []int) (found []candidate, unread []int) {
 	for _, pid := range in {
 		if n := tr.live[pid]; n != nil && n.living() || pid == tr.keeperPID() {
 			continue
@@ -137,17 +136,18 @@ func (tr *tree) newcomers(in []int) (found []candidate, all bool) {
 		case err == nil:
 			found = append(found, candidate{pin, row})
 		case !errors.Is(err, identity.ErrGone):
-			all = false
+			unread = append(unread, pid)
 			tr.unlooked(pid, fmt.Sprintf("process %d in the task's cgroup could not be read: %v", pid, err))
 		}
 	}
-	return found, all
+	return found, unread
 }
 
 // settleIn looks at the cgroup again, judges all newcomers, and takes them in if
 // none of them is from outside. One that is, is written down. Where one could not
 // be judged nobody is taken in: it may be a boundary, and others below it.
-func (tr *tree) settleIn(found []candidate, settled bool) {
+func (tr *tree) settleIn(found []candidate, unread []int) {
+	settled := len(unread) == 0
 	in, ok := tr.roster()
 	var stayed []candidate
 	for _, c := range found {
@@ -159,7 +159,10 @@ func (tr *tree) settleIn(found []candidate, settled bool) {
 			stayed = append(stayed, c)
 		}
 	}
-	judged := map[int]bool{}
+	judged := map[int]bool{} // false: it cannot be
+	for _, pid := range unread {
+		judged[pid] = false
+	}
 	for _, c := range stayed {
 		judged[c.row.PID] = true
 	}
@@ -259,6 +262,9 @@ var (
 	errEnded = errors.New("it has ended")
 )
 
+// errUnread is about kin that the next round will not see better.
+var errUnread = errors.New("its kin in the cgroup could not be read")
+
 // resident finds out what there is to say of a newcomer.
 func (tr *tree) resident(c candidate, judged map[int]bool, in []int) (resident, error) {
 	own := func(r identity.Ref) bool { return sameProcess(r, c.pin.Ref()) }
@@ -311,9 +317,12 @@ func (tr *tree) kin(r resident, c candidate, judged map[int]bool, in []int) (res
 // not there when one looks again. One that is in it has to be judged as well.
 func (tr *tree) outside(pid int, judged map[int]bool, in []int) (bool, error) {
 	n := tr.live[pid]
+	fit, known := judged[pid]
 	switch {
-	case judged[pid], n != nil && n.living():
+	case fit, n != nil && n.living():
 		return false, nil
+	case known:
+		return false, errUnread
 	case slices.Contains(in, pid):
 		return false, errStirs
 	case pid == 0:
