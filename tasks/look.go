@@ -28,7 +28,10 @@ func (m *Manager) lookHeld(t *TaskDir) Seen {
 }
 
 func (m *Manager) lookOnce(t *TaskDir) (s Seen) {
-	defer func() { m.excuse(t, &s) }()
+	defer func() {
+		s.Trouble = errors.Join(s.Trouble, m.missing(t, s))
+		m.excuse(t, &s)
+	}()
 	task, err := t.ReadTask()
 	if err != nil {
 		s.Trouble = trouble(err)
@@ -55,6 +58,32 @@ func (m *Manager) lookOnce(t *TaskDir) (s Seen) {
 		s.Left = m.left(&s, t)
 	}
 	return s
+}
+
+// missing is a record that was removed while the task's keeper lives: without it the
+// task would seem to have ended, or never to have been started. The keeper is looked
+// for by what it was told. A task that is being started has none of these yet.
+func (m *Manager) missing(t *TaskDir, s Seen) error {
+	name := "keeper.json"
+	switch {
+	case s.Trouble != nil:
+		return nil
+	case s.Task == nil:
+		name = "task.json"
+		if _, err := t.ReadSpec(); err != nil && trouble(err) == nil {
+			return nil // never started
+		}
+	case s.Keeper != nil, s.Task.State.Settled(), s.Task.State == Starting, s.Task.Adopted != nil:
+		return nil
+	}
+	pid, err := m.keeperByArgs(t)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is not there, and its keeper could not be looked for: %w", t.file(name), err)
+	case pid > 0:
+		return &RecordError{Path: t.file(name), Kind: Missing, Err: fmt.Errorf("its keeper, pid %d, lives", pid)}
+	}
+	return nil
 }
 
 // newerKeeper refuses a task that a keeper sees to which follows rules that this

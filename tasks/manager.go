@@ -137,7 +137,7 @@ func (m *Manager) Names() (Names, error) {
 // taskNames are the run's tasks in start order; those that only have a folder
 // come last. A torn run.json hides none of them.
 func (m *Manager) taskNames(r *RunDir) ([]string, error) {
-	run, err := r.Read()
+	run, err := r.recorded()
 	if errors.Is(err, ErrNoRecord) {
 		err = nil
 	}

@@ -120,7 +120,7 @@ func (m *Manager) sharing() *Manager {
 // stopTask takes the task's lock and stops it.
 func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}}
-	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
+	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) && m.missing(t, Seen{}) == nil {
 		out.State, out.Did = Stopped, "was never started"
 		return out
 	}
@@ -223,9 +223,9 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 
 // runStop is design section 6 for one task.
 func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, o StopOptions, out *Outcome) {
-	run, err := r.Read()
+	run, err := r.recorded()
 	if err != nil {
-		out.Err = err
+		out.Err = m.untrusted(r.Name, t, err)
 		return
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen, server: run.Tmux.Server}

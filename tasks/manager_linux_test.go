@@ -89,6 +89,34 @@ func TestSweepAsSeen(t *testing.T) {
 	}
 }
 
+// A run is archived, and one of its name is being made anew, while a sweep of a task
+// waits for the task's lock: there is nothing to sweep.
+func TestSweepOfARecordThatWent(t *testing.T) {
+	r, d := newTask(t)
+	m := &Manager{Store: r.store, Host: localHost(t)}
+	task := testTask()
+	task.State = Failed
+	if err := errors.Join(r.Write(Run{Name: "chat", ID: "feedface"}), d.WriteTask(task)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, done := lockWaits(t), make(chan Outcome)
+	go func() {
+		done <- m.sweepTask(t.Context(), Run{Name: "chat", ID: "feedface"}, r, d, StopOptions{Reason: "sweep"})
+	}()
+	<-waits
+	if err := d.forget("task.json"); err != nil {
+		t.Error(err)
+	}
+	unlock()
+	if out := <-done; out.Did != "has no record any more" || out.Err != nil || out.Report != nil {
+		t.Errorf("%+v", out)
+	}
+}
+
 // A run that another hob is bringing up has perhaps no task yet: it is kept.
 func TestRemoveWhileBroughtUp(t *testing.T) {
 	r, _ := newTask(t)

@@ -184,11 +184,11 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 	if err != nil && !forget {
 		return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + filepath.Base(r.Path) + " removes it all the same"}
 	}
-	run, err := r.Read()
-	if err := ofANewerHob(Name{Run: r.Name}, Seen{Trouble: err}); err != nil {
+	run, noRun := r.recorded()
+	if err := ofANewerHob(Name{Run: r.Name}, Seen{Trouble: noRun}); err != nil {
 		return err
 	}
-	if err == nil && m.startedBy(run) {
+	if noRun == nil && m.startedBy(run) {
 		return &Problem{Msg: fmt.Sprintf("hob with pid %d is bringing it up", run.Starter.PID), Tip: "hob down " + r.Name}
 	}
 	for _, name := range tasks {
@@ -197,7 +197,11 @@ func (m *Manager) mayRemove(r *RunDir, forget bool) error {
 			return &Problem{Kind: ErrUnverified, Err: err, Tip: "hob rm --forget " + filepath.Base(r.Path) + " gives the record up"}
 		}
 		seen := m.lookHeld(t)
-		if err := cmp.Or(ofANewerHob(n, seen), mayForget(n, Derive(seen), forget, isAdopted(t))); err != nil {
+		d := Derive(seen)
+		if trouble(noRun) != nil && (d.Tended || d.State.Lives()) {
+			return m.untrusted(r.Name, t, noRun) // no verb could stop it by that record
+		}
+		if err := cmp.Or(ofANewerHob(n, seen), mayForget(n, d, forget, isAdopted(t))); err != nil {
 			return err
 		}
 		if !forget {
@@ -243,15 +247,19 @@ func (m *Manager) noKeeper(n Name, t *TaskDir) error {
 }
 
 // livingKeeper is the pid of the task's keeper, 0 when none lives. Where keeper.json
-// cannot be read the keeper is looked for by what it was told.
+// cannot be read, or is not there, the keeper is looked for by what it was told.
 func (m *Manager) livingKeeper(t *TaskDir) (int, error) {
 	k, err := t.ReadKeeper()
 	switch {
 	case err == nil && m.finding(&k.Keeper).Verdict == identity.Owned:
 		return k.Keeper.PID, nil
-	case trouble(err) == nil:
+	case err == nil:
 		return 0, nil
 	}
+	return m.keeperByArgs(t)
+}
+
+func (m *Manager) keeperByArgs(t *TaskDir) (int, error) {
 	table, err := m.Host.Snapshot(bg, identity.WantArgs)
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ import (
 func (m *Manager) Sweep(ctx context.Context, sel []Selection, o StopOptions) []Outcome {
 	var outs []Outcome
 	for _, s := range sel {
-		run, err := s.Run.Read()
+		run, err := s.Run.recorded()
 		if errors.Is(err, ErrNoRecord) && !m.anyTask(s) {
 			continue // it was archived or removed meanwhile, or never got as far as a task
 		}
@@ -45,7 +45,7 @@ func (m *Manager) anyTask(s Selection) bool {
 
 func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir, o StopOptions) Outcome {
 	out := Outcome{Name: Name{r.Name, t.Name}, State: Stopped, Did: "was never started"}
-	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) {
+	if _, err := t.ReadTask(); errors.Is(err, ErrNoRecord) && m.missing(t, Seen{}) == nil {
 		return out
 	}
 	seen := m.look(t)
@@ -64,6 +64,10 @@ func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir,
 			return m.stopLocked(ctx, r, t, o) // a start that was cut: its keeper may still be coming up
 		}
 	}
+	if seen.Task == nil && seen.Trouble == nil {
+		out.Did = "has no record any more" // and perhaps a run of that name is being made anew
+		return out
+	}
 	m.sweepOne(ctx, run, r, t, seen, o, &out)
 	return out
 }
@@ -74,7 +78,7 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 	d := Derive(seen)
 	out.State, out.Did = d.State, "swept"
 	if seen.Trouble != nil {
-		out.Err = m.untrusted(r.Name, t, seen.Trouble)
+		out.Did, out.Err = "left as it is", m.untrusted(r.Name, t, seen.Trouble)
 		return
 	}
 	if err := seen.startedElsewhere(out.Name); err != nil && !d.Over() {

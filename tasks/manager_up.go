@@ -187,7 +187,7 @@ func (u *upRun) plan() error {
 
 // find says what stands under the run's name, with every task of it.
 func (u *upRun) find() (d runState, have map[string]Derived, began map[string]time.Time, all map[string]Seen, err error) {
-	u.run, err = u.dir.Read()
+	u.run, err = u.dir.recorded()
 	if trouble(err) != nil {
 		return d, nil, nil, nil, err
 	}

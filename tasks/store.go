@@ -16,11 +16,12 @@ var ErrNoRecord = errors.New("no such record")
 // ErrBadName means that a run's or a task's name is not one (see ValidName).
 var ErrBadName = errors.New("not a valid name: use a-z, 0-9, _ and -, at most 41 characters, the first a letter or digit")
 
-// RecordError is a record that exists and cannot be trusted. It is kept as it
-// is: never overwritten, never read as "empty".
+// RecordError is a record that cannot be trusted. It is kept as it is: never
+// overwritten, never read as "empty". One that is missing although what it tells of
+// lives is no less trouble: somebody has removed it.
 type RecordError struct {
 	Path string
-	Kind string // torn, newer, foreign, unreadable
+	Kind string // torn, newer, foreign, unreadable, missing
 	Err  error
 }
 
@@ -33,6 +34,9 @@ func (e *RecordError) Hint() string {
 		return "a newer hob wrote it: use that one"
 	}
 	tip := "put the file right from a copy"
+	if e.Kind == Missing {
+		tip = "put the file back from a copy"
+	}
 	if e.Kind == Unreadable {
 		tip = "put the file right, so that it can be read"
 	}

@@ -24,6 +24,7 @@ const (
 	Newer      = "newer"      // a schema that this hob does not know
 	Foreign    = "foreign"    // not a record of ours, or of another run or task
 	Unreadable = "unreadable" // exists and cannot be read
+	Missing    = "missing"    // somebody has removed it: what it tells of is there
 )
 
 // maxRecord bounds what is read as a record: far above any real one.

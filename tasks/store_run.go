@@ -84,6 +84,25 @@ func (r *RunDir) Read() (Run, error) {
 	return readRecord(r.file("run.json"), r.owns)
 }
 
+// recorded is Read for a run that is there: without run.json, records of its tasks
+// say that somebody has removed it.
+func (r *RunDir) recorded() (Run, error) {
+	v, err := r.Read()
+	if !errors.Is(err, ErrNoRecord) {
+		return v, err
+	}
+	names, _ := r.Tasks() // where they cannot be listed that is said by who lists them
+	for _, name := range names {
+		if _, has := r.Task(name).ReadTask(); !errors.Is(has, ErrNoRecord) {
+			if v, err = r.Read(); !errors.Is(err, ErrNoRecord) {
+				return v, err // another run of the name was made meanwhile
+			}
+			return v, &RecordError{Path: r.file("run.json"), Kind: Missing, Err: fmt.Errorf("the record of its task %s is there", name)}
+		}
+	}
+	return v, err
+}
+
 // Write writes run.json. Its run.lock is held by the caller.
 func (r *RunDir) Write(v Run) error { return r.write(v, durable) }
 
