@@ -17,7 +17,7 @@ func (r Report) Advice() []string {
 		}
 	}
 	for _, p := range r.Ports {
-		if p.State == "held" && p.PID != nil && !r.hasMember(*p.PID) {
+		if p.State == "held" && p.PID != nil && p.Note != ownPort && !r.hasMember(*p.PID) {
 			out = append(out, fmt.Sprintf("port %d is held by %d, which hob cannot prove to be of %s", p.Port, *p.PID, name))
 		}
 	}

@@ -287,6 +287,13 @@ func TestSweep(t *testing.T) {
 	if err != nil || len(r.Members) != 0 || r.Verdict != sweep.Clean || !k.alive("x") || len(k.saved) > 0 {
 		t.Fatalf("of a living task: %v\n%s", err, k.story(r))
 	}
+	var b strings.Builder
+	if err := r.Text(&b, sweep.TextOptions{}); err != nil {
+		t.Error(err)
+	}
+	if text := b.String(); !strings.Contains(text, "  lives  ") || strings.Contains(text, "captured") {
+		t.Errorf("of a living task: %s", text)
+	}
 	k.kill("keeper", "command")
 	r, err = sweep.Sweep(context.Background(), k.h, k.target, prev, k, false, sweep.Options{Reason: "sweep", DryRun: true})
 	if m := k.member(r, "x"); err != nil || m.Fate != "" || m.Note == "" || !k.alive("x") || len(k.saved) > 0 {

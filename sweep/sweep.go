@@ -132,10 +132,18 @@ func Sweep(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effe
 // lookOnly is the report on a living task: its look-alikes and ports.
 func (s *stopper) lookOnly() Report {
 	r := s.report()
-	r.Members = []ReportMember{}
+	for i, p := range r.Ports {
+		if p.PID != nil && r.hasMember(*p.PID) {
+			r.Ports[i].Note = ownPort
+		}
+	}
+	r.living, r.Members = true, []ReportMember{}
 	r.Verdict = verdictOf(nil, r.Host.Inspection, false)
 	return r
 }
+
+// ownPort is the note of a port that the living task holds itself.
+const ownPort = "the task's own"
 
 // refuseLiving refuses to take anything while the task lives: what looks like it
 // then may well be at work for it.

@@ -84,6 +84,10 @@ func (p *printer) cut(s string, used int) string {
 
 func (p *printer) head(r Report) {
 	name := safe(r.Run + "/" + r.Task)
+	if r.living && r.Verdict == Clean {
+		fmt.Fprintf(&p.b, "%s  lives  %s\n", p.ink(strongInk, name), p.ink(faintInk, "(looked for what looks like it: what is its own is left alone)"))
+		return
+	}
 	if r.DryRun {
 		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.ink(strongInk, name), wouldBe[r.Verdict], p.ink(faintInk, "(dry run of "+safe(r.Reason)+": nothing was done)"))
 		return
@@ -101,7 +105,7 @@ var wouldBe = map[Verdict]string{
 
 // members draws the tree: pid, fate, signals and memory in columns, then the branch.
 func (p *printer) members(r Report) {
-	if len(r.Members) == 0 {
+	if len(r.Members) == 0 && !r.living {
 		fmt.Fprintf(&p.b, "  %s\n", p.ink(faintInk, "no process was captured"))
 	}
 	gpus := slices.ContainsFunc(r.Members, func(m ReportMember) bool { return m.GPUBytes != nil })

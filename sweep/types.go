@@ -143,6 +143,8 @@ type Report struct {
 	// DryRun: nothing was done. Members that live have no fate, their note says what
 	// they would get, and the verdict is what the stop would come to as far as can be told.
 	DryRun bool `json:"dry_run,omitempty"`
+
+	living bool // the task is at work: what is its own is not listed
 }
 
 // ReportHost says how much of the host was seen.
