@@ -238,8 +238,22 @@ func (m *Manager) over(s Selection) bool {
 	return true
 }
 
-// socket is where the tmux server of this state folder listens.
-func (m *Manager) socket() (string, error) { return tmux.DefaultSocket(m.Store.Home, m.getenv) }
+// socket is where the tmux server of this state folder listens: as long as that lives,
+// where it was started, and else where this environment says. Another one (cron, sudo,
+// a shell without a session) may lack XDG_RUNTIME_DIR, and there is to be one server.
+// The socket's name is of the folder: the record in a copy of it names another's.
+func (m *Manager) socket() (string, error) {
+	path, err := tmux.DefaultSocket(m.Store.Home, m.getenv)
+	if err != nil {
+		return "", err
+	}
+	last, err := m.Store.ReadServer() // one that cannot be read is said where a server is started
+	if err == nil && last.Socket != path && filepath.Base(last.Socket) == filepath.Base(path) &&
+		m.finding(&last.Server).Verdict == identity.Owned {
+		return last.Socket, nil
+	}
+	return path, nil
+}
 
 // findTmux looks for the tmux program, and asks it for its version, while other
 // things are done; the server of this state folder need not be running.

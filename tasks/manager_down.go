@@ -124,7 +124,7 @@ func (m *Manager) stopTask(ctx context.Context, r *RunDir, t *TaskDir, o StopOpt
 		out.State, out.Did = Stopped, "was never started"
 		return out
 	}
-	unlock, err := t.Lock(ctx)
+	unlock, err := m.lockTask(ctx, t, !o.DryRun)
 	if errors.Is(err, ErrNoRecord) {
 		out.State, out.Did = Stopped, "was archived or removed meanwhile" // which is done to nothing that lives
 		return out

@@ -2,8 +2,10 @@ package tasks
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,17 +105,30 @@ func TestSweepOfARecordThatWent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, done := lockWaits(t), make(chan Outcome)
+	done := make(chan Outcome)
 	go func() {
 		done <- m.sweepTask(t.Context(), Run{Name: "chat", ID: "feedface"}, r, d, StopOptions{Reason: "sweep"})
 	}()
-	<-waits
+	waitForWaiter(t)
 	if err := d.forget("task.json"); err != nil {
 		t.Error(err)
 	}
 	unlock()
 	if out := <-done; out.Did != "has no record any more" || out.Err != nil || out.Report != nil {
 		t.Errorf("%+v", out)
+	}
+}
+
+// waitForWaiter waits until this process waits in flock(2), by the kernel's word.
+func waitForWaiter(t *testing.T) {
+	t.Helper()
+	waits := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .* %d `, os.Getpid()))
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if locks, err := os.ReadFile("/proc/locks"); err != nil || time.Now().After(end) {
+			t.Fatalf("nobody waits: %v\n%s", err, locks)
+		} else if waits.Match(locks) {
+			return
+		}
 	}
 }
 

@@ -93,9 +93,9 @@ func ArchivedRun(folder string) string {
 
 func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Outcome {
 	out := Outcome{Name: Name{Run: filepath.Base(r.Path)}, Did: "removed"}
-	unlock, err := m.lockRun(ctx, r)
+	unlock, err := m.lockRun(ctx, r, !o.DryRun)
 	if err != nil {
-		out.Err = err
+		out.Did, out.Err = "kept", err
 		return out
 	}
 	defer unlock()
@@ -103,7 +103,7 @@ func (m *Manager) removeRun(ctx context.Context, r *RunDir, o RemoveOptions) Out
 	// is seen below, or it finds the run gone and starts nothing.
 	unlockRun, err := r.Lock(ctx)
 	if err != nil {
-		out.Err = err
+		out.Did, out.Err = "kept", err
 		return out
 	}
 	defer unlockRun()
@@ -154,8 +154,8 @@ func (m *Manager) closePanes(ctx context.Context, r *RunDir) error {
 }
 
 // lockRun takes the locks of all tasks of a run, so that nobody starts or stops
-// one meanwhile.
-func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
+// one meanwhile. act: a stopped keeper that holds one is resumed.
+func (m *Manager) lockRun(ctx context.Context, r *RunDir, act bool) (Unlock, error) {
 	var locks []Unlock
 	release := func() {
 		for _, u := range locks {
@@ -167,7 +167,7 @@ func (m *Manager) lockRun(ctx context.Context, r *RunDir) (Unlock, error) {
 		return nil, err
 	}
 	for _, name := range tasks {
-		u, err := r.Task(name).Lock(ctx)
+		u, err := m.lockTask(ctx, r.Task(name), act)
 		if err != nil {
 			release()
 			return nil, err

@@ -27,7 +27,7 @@ func (u *upRun) start(ctx context.Context, t *upTask) error {
 	if err := t.dir.Create(); err != nil {
 		return err
 	}
-	unlock, err := t.dir.Lock(ctx)
+	unlock, err := u.lockTask(ctx, t.dir, true)
 	if err != nil {
 		return err
 	}

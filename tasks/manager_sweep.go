@@ -50,13 +50,13 @@ func (m *Manager) sweepTask(ctx context.Context, run Run, r *RunDir, t *TaskDir,
 	}
 	seen := m.look(t)
 	if s := Derive(seen).State; !s.Lives() || s == Stopping {
-		unlock, err := t.Lock(ctx)
+		unlock, err := m.lockTask(ctx, t, !o.DryRun)
 		if errors.Is(err, ErrNoRecord) {
 			out.Did = "was archived or removed meanwhile"
 			return out
 		}
 		if err != nil {
-			out.Err = err
+			out.State, out.Did, out.Err = Derive(seen).State, "left as it is", err
 			return out
 		}
 		defer unlock()

@@ -72,7 +72,7 @@ func killing(p Pane) []string {
 // blank fields and exit code 0. No answer at all is not that: nobody knows then what
 // has become of the pane.
 func killed(answer string, p Pane) error {
-	err := errors.New("tmux did not say what became of it")
+	err := fmt.Errorf("%w: tmux did not say what became of it", ErrLost) // the server ended before it could, mostly
 	switch word, id, _ := strings.Cut(answer, " "); {
 	case answer == "killed":
 		return nil

@@ -130,6 +130,13 @@ func TestOneReaper(t *testing.T) {
 	k.signal(rec.Keeper, syscall.SIGKILL) // first: it would see its owner end
 	k.check(cmd.Process.Kill())
 	_ = cmd.Wait()
+	k.until("the keeper to be gone", func() bool {
+		h, f := k.host.Verify(rec.Keeper)
+		if h != nil {
+			h.Close()
+		}
+		return f.Verdict == identity.Gone
+	})
 	r := k.hob("ps", "-v")
 	if !strings.Contains(r.out, "its keeper is gone") || !strings.Contains(r.out, "gone: ") || !strings.Contains(r.out, string(identity.Owned)) {
 		t.Errorf("why it is still there: %v", r)
