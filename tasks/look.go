@@ -10,10 +10,14 @@ import (
 
 // look reads a task's records and verifies the processes that they name. Where
 // the keeper turns out to be gone they are read once more: what it wrote last it
-// wrote before it ended, and after the first reading perhaps.
+// wrote before it ended, and after the first reading perhaps. So it is with the
+// command of an adopted task, and what was written before that was ended.
 func (m *Manager) look(t *TaskDir) Seen {
 	s := m.lookOnce(t)
-	if s.Task != nil && !s.Task.State.Settled() && s.Keeper != nil && s.KeeperV.Verdict != identity.Owned {
+	if s.Task == nil || s.Task.State.Settled() {
+		return s
+	}
+	if s.Keeper != nil && s.KeeperV.Verdict != identity.Owned || s.adopted() != nil && s.Command.Verdict != identity.Owned {
 		return m.lookOnce(t)
 	}
 	return s

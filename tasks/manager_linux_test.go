@@ -119,6 +119,49 @@ func TestSweepOfARecordThatWent(t *testing.T) {
 	}
 }
 
+// An adopted task is stopped, and its command ends, after its record was read and
+// before the command was looked at: it is not lost.
+func TestLookAsAnAdoptedTaskIsStopped(t *testing.T) {
+	r, d := newTask(t)
+	h := localHost(t)
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pin, err := h.Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pin.Close()
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	task := testTask()
+	task.State, task.Adopted = Up, &Adoption{Command: pin.Ref()}
+	if err := d.WriteTask(task); err != nil {
+		t.Fatal(err)
+	}
+	m := &Manager{Store: r.store, Host: meanwhileHost{h, func() {
+		task.State = Stopped
+		if err := d.WriteTask(task); err != nil {
+			t.Error(err)
+		}
+	}}}
+	if got := Derive(m.look(d)); got.State != Stopped {
+		t.Errorf("%+v", got)
+	}
+}
+
+// meanwhileHost does something before each look at a process.
+type meanwhileHost struct {
+	identity.Host
+	do func()
+}
+
+func (h meanwhileHost) Verify(r identity.Ref) (identity.Handle, identity.Finding) {
+	h.do()
+	return h.Host.Verify(r)
+}
+
 // waitForWaiter waits until this process waits in flock(2), by the kernel's word.
 func waitForWaiter(t *testing.T) {
 	t.Helper()
