@@ -35,6 +35,15 @@ def read(name):
         return json.load(f)
 
 
+def captured(pid):
+    """Whether the capture has it as the leader of a session. The first comes with a look."""
+    try:
+        members = read("capture.json")["members"]
+    except FileNotFoundError:
+        return False
+    return any(m["ref"]["pid"] == pid and m["sid"] == pid for m in members)
+
+
 def alive(pid):
     reap()
     return os.path.exists("/proc/%d" % pid)
@@ -72,7 +81,7 @@ subprocess.run([hob, "up"], check=True, stdout=sys.stderr)
 until("the leader", lambda: os.path.exists(d + "/leader") and os.path.getsize(d + "/leader") > 0)
 with open(d + "/leader") as f:
     leader = int(f.read())
-until("the capture", lambda: any(m["ref"]["pid"] == leader and m["sid"] == leader for m in read("capture.json")["members"]))
+until("the capture", lambda: captured(leader))
 end(read("keeper.json")["keeper"]["pid"])
 end(leader)
 first, second = strangers(leader)
