@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"hob/identity"
 	"hob/sweep"
+	"hob/tasks"
 )
 
 // A cut kills hob, or the keeper, at one of its steps; the next invocation has to
@@ -121,6 +123,9 @@ func (k *kitchen) captured(names ...string) {
 	k.t.Helper()
 	k.until("the rolling capture to have all", func() bool {
 		c, err := k.task("m/stew").ReadCapture()
+		if errors.Is(err, tasks.ErrNoRecord) {
+			return false // before its keeper's first look
+		}
 		k.check(err)
 		return !slices.ContainsFunc(names, func(name string) bool {
 			ref := k.pin(name).Ref()

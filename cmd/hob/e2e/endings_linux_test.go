@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,6 +79,9 @@ func killHob(k *kitchen) {
 func killKeeper(k *kitchen) {
 	k.until("the rolling capture to have all", func() bool {
 		c, err := k.task("m/kinds").ReadCapture()
+		if errors.Is(err, tasks.ErrNoRecord) {
+			return false // before its keeper's first look
+		}
 		k.check(err)
 		for name, pin := range k.pins {
 			has := func(m sweep.Member) bool { return m.Ref.PID == pin.Ref().PID }
