@@ -85,6 +85,10 @@ func (m *Manager) missing(t *TaskDir, s Seen) error {
 	case err != nil:
 		return fmt.Errorf("%s is not there, and its keeper could not be looked for: %w", t.file(name), err)
 	case pid > 0:
+		// It may be the keeper of a start that was made since task.json was read.
+		if now, err := t.ReadTask(); err == nil && (s.Task == nil || now.Nonce != s.Task.Nonce || now.State != s.Task.State) {
+			return nil
+		}
 		return &RecordError{Path: t.file(name), Kind: Missing, Err: fmt.Errorf("its keeper, pid %d, lives", pid)}
 	}
 	return nil
