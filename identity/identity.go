@@ -22,12 +22,56 @@
 // inode of the pidfd, which no other process of this boot ever has (Linux ≥ 6.9),
 // else by the start token, read after the pin and before the pin was reaped. Last
 // it is asked, through the pin, whether it lives; the state letter does not count,
-// since a leader that is Z may have threads that serve on. The rows of this table
-// are in the README under "identity", and [Finding].Row names the one that decided.
+// since a leader that is Z may have threads that serve on. In this order (Linux);
+// [Finding].Row names the row that decided:
+//
+//	1   malformed record, pid < 1 or larger than any pid, token of
+//	    another system, neither inode nor token                       unverifiable
+//	2   our boot id cannot be read                                     unverifiable
+//	3   another boot: of this machine (machine id and host name
+//	    equal, both in the initial pid namespace)                      gone
+//	    another boot, otherwise: a shared home, a container, an
+//	    image without a machine id                                     unverifiable
+//	4   another pid namespace                                          unverifiable
+//	5   pidfd_open: ESRCH                                              gone
+//	6   ENOENT, EINVAL: the number is a thread, or dead and still
+//	    pinned by a session or group                                   gone
+//	    but if it leads a process after all: once more from 5, then    unverifiable
+//	7   EMFILE, ENFILE, ENOMEM, anything unknown                       unverifiable
+//	8   ENOSYS, or EPERM by seccomp: the unpinned way (token, leader
+//	    check, signal, look again)
+//	9   pidfs inode differs / equal                                    foreign / 11
+//	10  else the start token, read after the pin and with the pin
+//	    unreaped: differs / equal                                      foreign / 11
+//	10a the row is hidden (hidepid), torn twice, or of another time
+//	    namespace                                                      unverifiable
+//	11  poll on the pidfd: running, whatever the state letter          owned
+//	12  poll: exited                                                   gone
+//	13  the signal is refused (EPERM): reported, never counted as
+//	    stopped                                                        owned, not permitted
+//	14  alive long after KILL (D state, frozen, driver): reported
+//	    with state and wait channel                                    owned, stuck
+//
+// Records without a boot id, as other tools write them: nobody has the number,
+// gone; the token differs, foreign; it is equal, or there is none, unverifiable,
+// since ticks repeat from boot to boot. A stored Ref may be anything (another
+// system's, negative, ten megabytes): it is unverifiable with the reason, never a
+// panic, and is written back as it was found.
 //
 // Where there is no pin (macOS, the BSDs, sandboxes without pidfd_open) the start
 // token is compared immediately before each signal and read again after it, and
 // the finding says Unpinned.
+//
+// # From outside
+//
+//	host, _ := identity.Local()
+//	h, err := host.Open(pid)              // pin whatever has the number now
+//	record, _ := json.Marshal(h.Ref())    // store
+//	// later, perhaps in another program
+//	h, found := host.Verify(identity.ParseRef(record))
+//	if found.Verdict == identity.Owned {  // exactly then h is not nil
+//		err = h.Signal(syscall.SIGTERM)   // verified again, through the pin
+//	}
 //
 // # What is safe to share
 //
@@ -109,7 +153,7 @@ type Ref struct {
 type Finding struct {
 	Verdict  Verdict
 	Reason   string // why, in words for people; empty only for Owned
-	Row      string // the row of the verdict table (README, "identity") that decided: "1" … "12", "10a"
+	Row      string // the row of the verdict table (package documentation) that decided: "1" … "12", "10a"
 	Unpinned bool   // no pin could be had (row 8, macOS, BSD): a small window remains between check and signal
 	Zombie   bool   // exited but not reaped; ZombieOf is the parent that does not reap it
 	ZombieOf int

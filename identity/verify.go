@@ -40,7 +40,7 @@ const (
 	reaped
 )
 
-// verifier decides by the verdict table (README, "identity"). It is the same on
+// verifier decides by the verdict table (package documentation). It is the same on
 // every system that has a pin.
 type verifier struct {
 	sys   pinner

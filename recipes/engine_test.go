@@ -30,6 +30,20 @@ func TestEnginesAreWhole(t *testing.T) {
 	}
 }
 
+// The table of engines in language.md has each of them, with what its file says.
+func TestLanguageHasEveryEngine(t *testing.T) {
+	for _, name := range EngineNames("") {
+		e, err := builtinEngine(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about, model, port := e.text("about", ""), e.text("model", "required"), e.text("port", "")
+		if row := "| `" + name + "` | " + about + " | " + model + " | " + port + " |"; !strings.Contains(Language(), row) {
+			t.Errorf("there is no row that begins with %s", row)
+		}
+	}
+}
+
 // sourced are the facts that are only true of an engine because somebody says so.
 var sourced = []string{"command", "model_flag", "port", "env", "ready", "stop", "gpus", "cache", "drain", "progress", "tree", "api_key", "says", "expects"}
 

@@ -6,6 +6,7 @@
 // while its variables are filled in (rules, table, walk, interpolate), and read
 // into tasks (draft, task, env, order). The same tables make the JSON Schema, the
 // hints and the key reference. Engines are files of data in the same language.
+// language.md is the language for those who write recipes (`hob help language`).
 package recipes
 
 import "time"

@@ -24,6 +24,25 @@
 // partial inspection, as in any report. A process that resets its limit of file
 // locks, which takes privileges and a purpose, is not found.
 //
+// # What belongs to the cgroup
+//
+// A task's cgroup is known by its inode, never by its path, and the keeper stays
+// outside it. Being in it proves something only as long as it holds nothing else. A
+// newcomer was put there by somebody when it was there before the command, does not
+// bear the keeper's stamp, names another task in its environment, or has a living
+// parent or session leader outside; so may be what is below a boundary or left alone.
+// From then on who is only in it is named.
+//
+// The keeper removes the cgroup at its end. Where somebody who is left alone is still
+// in it, the next verb that acts after that one's end does, whatever has become of
+// the run.
+//
+// # Boundaries
+//
+// A tmux server or another hob's keeper inside a task, and all below it, is
+// somebody's own work: also what the keeper has adopted from a pane of that server,
+// which the TMUX of its environment tells.
+//
 // # How it is built
 //
 // Decisions are pure functions over what was seen; effects apply them. What a

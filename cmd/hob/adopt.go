@@ -51,9 +51,9 @@ without hob. Off a terminal: task, what was done, pid, port, pane.`,
 			return a.adopted(got)
 		},
 	}
-	cmd.Flags().StringVarP(&o.Socket, "socket", "S", "", "the `socket` of the tmux server (else $TMUX, else the default one)")
+	cmd.Flags().StringVarP(&o.Socket, "socket", "S", "", "the path of the `SOCKET` of the tmux server (else $TMUX, else the default one)")
 	cmd.Flags().StringVar(&o.Name, "name", "", "`RUN[/TASK]` that it becomes (else the tmux session's name and the program's)")
-	cmd.Flags().IntVar(&o.Port, "port", 0, "the port that it answers on (else the only one that it listens on)")
+	cmd.Flags().IntVar(&o.Port, "port", 0, "the `PORT` that it answers on (else the only one that it listens on)")
 	a.dryRunFlag(cmd)
 	a.jsonFlag(cmd)
 	return cmd

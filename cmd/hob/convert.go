@@ -24,8 +24,8 @@ type writing struct {
 }
 
 func (w *writing) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&w.file, "output", "o", "", "write the recipe into a `file` instead of standard output")
-	cmd.Flags().BoolVar(&w.force, "force", false, "replace the file if it is there")
+	cmd.Flags().StringVarP(&w.file, "output", "o", "", "write the recipe into `FILE` instead of standard output")
+	cmd.Flags().BoolVar(&w.force, "force", false, "with -o: replace FILE if it is there")
 }
 
 func (a *app) convertCommand() *cobra.Command {
@@ -62,7 +62,7 @@ lists of {line, what, says}.`,
 		},
 	}
 	to.flags(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "whose file it is: a `kind`")
+	cmd.Flags().StringVar(&from, "from", "", "whose file it is: a `KIND` of those above (else its name and content tell)")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(convert.Kinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	a.jsonFlag(cmd)
 	return cmd

@@ -40,7 +40,7 @@ provably the task's are signalled. Without an argument: the only run that is up.
 			return join(a.stopped(outs), lost)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every run")
+	cmd.Flags().BoolVar(&all, "all", false, "stop every run")
 	a.dryRunFlag(cmd)
 	a.jsonFlag(cmd)
 	return cmd

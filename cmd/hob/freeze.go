@@ -49,7 +49,7 @@ lists of {what, says}.`,
 			return a.frozen(seen, to)
 		},
 	}
-	cmd.Flags().StringVarP(&o.Socket, "socket", "S", "", "the `socket` of the tmux server (else $TMUX, the default one, or hob's own)")
+	cmd.Flags().StringVarP(&o.Socket, "socket", "S", "", "the path of the `SOCKET` of the tmux server (else $TMUX, the default one, or hob's own)")
 	to.flags(cmd)
 	a.jsonFlag(cmd)
 	return cmd

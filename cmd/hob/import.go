@@ -77,8 +77,8 @@ port, recipe, why.`,
 			return join(a.importedAll(got), join(errs...))
 		},
 	}
-	cmd.Flags().StringVarP(&folder, "output", "o", "imported", "the `folder` that the recipes are written to")
-	cmd.Flags().StringVarP(&socket, "socket", "S", "", "the `socket` of the tmux server that it started them in (else $TMUX, else the default one)")
+	cmd.Flags().StringVarP(&folder, "output", "o", "imported", "the `FOLDER` that the recipes are written to (else ./imported)")
+	cmd.Flags().StringVarP(&socket, "socket", "S", "", "the path of the `SOCKET` of the tmux server that it started them in (else $TMUX, else the default one)")
 	a.dryRunFlag(cmd)
 	a.jsonFlag(cmd)
 	return cmd

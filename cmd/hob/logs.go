@@ -38,7 +38,7 @@ Without an argument: the only run that is up.`,
 		}
 		return nil
 	}
-	cmd.Flags().IntVarP(&o.Lines, "lines", "n", -1, "only the last `N` lines")
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", -1, "only the last `N` lines (else all that are kept)")
 	return cmd
 }
 

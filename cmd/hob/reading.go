@@ -28,8 +28,8 @@ func (r *reading) flags(cmd *cobra.Command) {
 
 // variation adds what makes another recipe of the same file.
 func (r *reading) variation(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&r.pairs, "set", nil, "give a variable of the recipe another value: `NAME=VALUE`")
-	cmd.Flags().StringArrayVar(&r.profiles, "profile", nil, "lay a `profile` of the recipe over it; several go one over the other")
+	cmd.Flags().StringArrayVar(&r.pairs, "set", nil, "give a variable of the recipe another value: `NAME=VALUE`; once for each variable")
+	cmd.Flags().StringArrayVar(&r.profiles, "profile", nil, "lay the profile `NAME` of the recipe over it; several go one over the other")
 }
 
 // set are the variables that were set; the last of one name counts.

@@ -38,7 +38,7 @@ Without an argument: the only run that is up.`,
 			return a.problems(outs)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every run")
+	cmd.Flags().BoolVar(&all, "all", false, "restart every run")
 	how.variation(cmd)
 	a.dryRunFlag(cmd)
 	return cmd

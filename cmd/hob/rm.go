@@ -60,9 +60,9 @@ of all. A run that is up, or of which something survived, is kept.`,
 			return join(a.problems(outs), err)
 		},
 	}
-	cmd.Flags().StringVar(&age, "older-than", "", "what was archived so `long` ago, like 30d or 12h")
-	cmd.Flags().BoolVar(&archived, "archived", false, "every run in the archive")
-	cmd.Flags().BoolVar(&o.Forget, "forget", false, "also records that cannot be verified or read")
+	cmd.Flags().StringVar(&age, "older-than", "", "what was archived at least `AGE` ago, like 30d or 12h")
+	cmd.Flags().BoolVar(&archived, "archived", false, "remove every run in the archive")
+	cmd.Flags().BoolVar(&o.Forget, "forget", false, "remove records that cannot be verified or read, too; what they name runs on")
 	a.dryRunFlag(cmd)
 	return cmd
 }

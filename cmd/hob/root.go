@@ -26,20 +26,25 @@ behind, and with no other.`,
 	cmd.SetErr(a.err)
 	cmd.SetFlagErrorFunc(flagError)
 	f := cmd.PersistentFlags()
-	f.StringVar(&a.home, "home", "", "the state `folder` (else $HOB_HOME, $XDG_STATE_HOME/hob, ~/.local/state/hob)")
+	f.StringVar(&a.home, "home", "", "the state `FOLDER` (else $HOB_HOME, $XDG_STATE_HOME/hob, ~/.local/state/hob)")
 	f.BoolVar(&a.noColor, "no-color", false, "write no colours (also: $NO_COLOR)")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "write only what was asked for, and errors")
-	cmd.AddCommand(
-		a.upCommand(), a.downCommand(), a.restartCommand(), a.runCommand(),
-		a.psCommand(), a.logsCommand(), a.attachCommand(), a.waitCommand(), a.eventsCommand(),
-		a.adoptCommand(), a.importCommand(), a.sweepCommand(), a.reapCommand(), a.reportCommand(), a.checkCommand(), a.doctorCommand(), a.rmCommand(),
-		a.recipesCommand(), a.schemaCommand(), a.whyCommand(), a.convertCommand(), a.freezeCommand(),
-		a.versionCommand(),
-	)
+	cmd.SetUsageFunc(writeUsage)
+	cmd.AddGroup(verbGroups()...)
+	cmd.AddCommand(in(groupRun, a.upCommand(), a.downCommand(), a.restartCommand(), a.runCommand())...)
+	cmd.AddCommand(in(groupLook, a.psCommand(), a.logsCommand(), a.attachCommand(), a.whyCommand(), a.waitCommand(), a.eventsCommand())...)
+	cmd.AddCommand(in(groupEnd, a.sweepCommand(), a.reportCommand(), a.reapCommand(), a.rmCommand())...)
+	cmd.AddCommand(in(groupRecipes, a.checkCommand(), a.recipesCommand(), a.schemaCommand(), a.convertCommand())...)
+	cmd.AddCommand(in(groupOthers, a.adoptCommand(), a.freezeCommand(), a.importCommand())...)
+	cmd.AddCommand(in(groupHob, a.doctorCommand(), a.versionCommand())...)
+	cmd.AddCommand(a.topics()...)
+	cmd.SetCompletionCommandGroupID(groupHob)
+	cmd.SetHelpCommandGroupID(groupHob)
 	cmd.InitDefaultCompletionCmd()
 	for _, c := range cmd.Commands() {
 		if c.Name() == "completion" {
 			c.Args, c.RunE = cobra.ArbitraryArgs, noShell
+			c.Short, c.Long = "print the completion script of a shell", "Print the completion script of a shell; the help of each says how it is loaded."
 		}
 	}
 	return cmd

@@ -46,8 +46,8 @@ protocol, with the report at the end. It fails when the work failed.`,
 			return a.ran(res, err, pass)
 		},
 	}
-	cmd.Flags().StringVar(&o.Up.Name, "name", "", "`name` of the run (else the recipe's)")
-	cmd.Flags().StringVar(&o.Until, "until", "", "end with this `task`")
+	cmd.Flags().StringVar(&o.Up.Name, "name", "", "the `NAME` of the run (else the recipe's)")
+	cmd.Flags().StringVar(&o.Until, "until", "", "end with this `TASK` (else with the last job, or without jobs with the last task)")
 	cmd.Flags().BoolVar(&pass, "exit-code", false, "exit with the work's own code")
 	how.flags(cmd)
 	a.dryRunFlag(cmd)

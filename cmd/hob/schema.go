@@ -31,6 +31,6 @@ hob recipes init --schema does both.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&engine, "engine", false, "of engine files instead")
+	cmd.Flags().BoolVar(&engine, "engine", false, "print the schema of engine files instead")
 	return cmd
 }

@@ -43,7 +43,7 @@ tab-separated task, what, text. With --json an array of the same.`,
 			return a.up(cmd, r, tasks.UpOptions{Name: name, Tasks: named, Rehearse: how.rehearse, Set: set, Profiles: how.profiles, DryRun: a.dryRun})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "`name` of the run (else the recipe's)")
+	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the run (else the recipe's)")
 	how.flags(cmd)
 	a.dryRunFlag(cmd)
 	cmd.Flags().BoolVar(&a.json, "json", false, "write what --dry-run finds as JSON")
