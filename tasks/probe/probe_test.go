@@ -4,21 +4,14 @@ package probe
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -205,99 +198,6 @@ func (l late) Holders(ctx context.Context, inodes []uint64, among []int) (identi
 	return l.Host.Holders(ctx, inodes, among)
 }
 
-// A server that asks for a key gets it; what it says of a wrong one is not told on.
-func TestKey(t *testing.T) {
-	text := `{"choices":[{"text":" there"}]}`
-	s := start(t, serverConfig{Key: "s3cret", Routes: map[string]string{"/v1/completions": text, "/v1/models": `{"data":[{"id":"a"}]}`}}, nil)
-	ready(t, once(t, Check{Port: s.port, Completion: true, Key: "s3cret"}, s.subject(t), ""))
-	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Key: "s3cret"}, s.subject(t), ""))
-	notReady(t, once(t, Check{Port: s.port, Completion: true}, s.subject(t), ""), "401 Unauthorized: it asks for a key, and hob has none")
-	notReady(t, once(t, Check{Port: s.port, HTTP: "/v1/models"}, s.subject(t), ""), "401 Unauthorized: it asks for a key")
-	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Expect: Expect{Status: 401}}, s.subject(t), ""))
-	for _, c := range []Check{{Completion: true}, {HTTP: "/v1/models"}, {HTTP: "/v1/models", Expect: Expect{Status: 200}}} {
-		c.Port, c.Key = s.port, "wr0ng"
-		r := once(t, c, s.subject(t), "")
-		notReady(t, r, "401 Unauthorized")
-		if strings.Contains(r.Reason, "wr0ng") {
-			t.Errorf("the key is told: %s", r.Reason)
-		}
-	}
-	other := start(t, serverConfig{Key: "s3cret", Routes: map[string]string{"/v1/models": "{}"}}, nil)
-	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
-	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Key: "s3cret"}, both, ""), "401")
-}
-
-// Headers go with all that is asked of the task's own port, and with nothing else.
-// What the server repeats of them is not told on, however it repeats it.
-func TestHeaders(t *testing.T) {
-	routes := map[string]string{"/v1/completions": `{"choices":[{"text":" there"}]}`, "/v1/models": `{"data":[{"id":"a"}]}`}
-	s := start(t, serverConfig{Header: "X-Token: s3cret", Routes: routes}, nil)
-	right := []Header{{"X-Token", "s3cret"}, {"User-Agent", "mine"}}
-	ready(t, once(t, Check{Port: s.port, Completion: true, Headers: right}, s.subject(t), ""))
-	ready(t, once(t, Check{Port: s.port, HTTP: "/v1/models", Headers: right}, s.subject(t), ""))
-	notReady(t, once(t, Check{Port: s.port, HTTP: "/v1/models"}, s.subject(t), ""), "403 Forbidden")
-	for _, h := range []Header{
-		{"X-Token", "wr0ng-one"}, {"X-Token", `wr0ng"one\\`}, {"Authorization", "Bearer wr0ng-one"}, {"Authorization", "Basic d3IwbmctdXNlcjp3cjBuZy1vbmU="},
-		{"X-Token", strings.Repeat("wr0ng-", 30)}, {"Cookie", "a=wr0ng-one; b=2"}, {"Host", "wr0ng-one"},
-	} {
-		for _, c := range []Check{{Completion: true}, {HTTP: "/v1/models"}, {HTTP: "/v1/models", Expect: Expect{Status: 200}}} {
-			c.Port, c.Headers = s.port, []Header{h}
-			r := once(t, c, s.subject(t), "")
-			notReady(t, r, "403 Forbidden")
-			if strings.Contains(r.Reason, "wr0ng") || strings.Contains(r.Reason, "d3Iwbm") {
-				t.Errorf("%s is told: %s", h.Name, r.Reason)
-			}
-		}
-	}
-	other := start(t, serverConfig{Header: "X-Token: s3cret", Routes: routes}, nil)
-	both := Subject{Command: s.pid, Tree: []int{s.pid, other.pid}}
-	notReady(t, once(t, Check{Port: s.port, HTTP: fmt.Sprintf("http://127.0.0.1:%d/v1/models", other.port), Headers: right}, both, ""), "403")
-}
-
-// elsewhere is a host on which the task has a network of its own: it listens there on
-// its port, and the connection that hob makes is a stranger's.
-type elsewhere struct{ identity.Host }
-
-func (e elsewhere) Sockets(ctx context.Context, pid int) ([]identity.Socket, error) {
-	all, err := e.Host.Sockets(ctx, pid)
-	return slices.DeleteFunc(all, func(s identity.Socket) bool { return !s.Listen }), err
-}
-
-// Whoever has the task's port in hob's own network is told no secret.
-func TestNoSecretGoesElsewhere(t *testing.T) {
-	asked := make(chan *http.Request, 8)
-	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r }))
-	t.Cleanup(stranger.Close)
-	port := stranger.Listener.Addr().(*net.TCPAddr).Port
-	me := Subject{Command: os.Getpid(), Tree: []int{os.Getpid()}}
-	for _, path := range []string{"/health", fmt.Sprintf("http://me:s3cret@127.0.0.1:%d/health", port)} {
-		c := Check{Port: port, HTTP: path, Key: "s3cret", Headers: []Header{{"X-Token", "s3cret"}}}
-		notReady(t, Once(t.Context(), elsewhere{local(t)}, c, me, nil), "another network namespace")
-		select {
-		case r := <-asked:
-			if r.Header.Get("X-Token") != "" || r.Header.Get("Authorization") != "" {
-				t.Errorf("%s was sent %v", path, r.Header)
-			}
-		default:
-		}
-	}
-}
-
-// A value that says nothing is not hidden: it would take half of an answer with it.
-func TestHide(t *testing.T) {
-	c := Check{Key: "k3y", Headers: []Header{{"X-A", "1"}, {"Authorization", "Token abcd efgh"}, {"Host", "a.example"}}}
-	for text, want := range map[string]string{
-		"1 k3y": "1 …", "Token abcd efgh": "…", "abcd, efgh, Token": "…, …, Token", "http://a.example/": "http://…/", "": "",
-	} {
-		if got := c.hide(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-	if got := (Check{}).hide("as it is"); got != "as it is" {
-		t.Error(got)
-	}
-}
-
 // Fault 36: it says that it is ready, and listens on nothing.
 func TestNothingListens(t *testing.T) {
 	mine := bystander(t)
@@ -400,101 +300,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// A task in a network namespace of its own: what answers here is not it, though
-// it listens on the same port there.
-func TestOtherNetworkNamespace(t *testing.T) {
-	here := start(t, serverConfig{}, nil)
-	if os.Geteuid() != 0 {
-		t.Skip("only root may make a network namespace")
-	}
-	there := start(t, serverConfig{Addr: fmt.Sprintf("127.0.0.1:%d", here.port)}, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET})
-	r := once(t, Check{Port: here.port, HTTP: "/health"}, there.subject(t), "")
-	notReady(t, r, "another network namespace")
-}
-
-// probeAsOther is run as another user: it probes and prints the result.
-func probeAsOther(text string) int {
-	var in struct {
-		Port    int
-		Subject Subject
-	}
-	h, err := identity.Local()
-	if err != nil || json.Unmarshal([]byte(text), &in) != nil {
-		return 2
-	}
-	r := Once(context.Background(), h, Check{Port: in.Port, HTTP: "/health"}, in.Subject, nil)
-	_ = json.NewEncoder(os.Stdout).Encode(r)
-	return 0
-}
-
-// An owner that cannot be read is neither ours nor a stranger.
-func TestUnreadableOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	s := start(t, serverConfig{}, nil)
-	in, _ := json.Marshal(map[string]any{"Port": s.port, "Subject": s.subject(t)})
-	cmd := exec.Command(readable(t, os.Args[0]), "probe", string(in))
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.Output()
-	var r Result
-	if err != nil || json.Unmarshal(out, &r) != nil {
-		t.Fatalf("probing as another user: %v: %s", err, out)
-	}
-	notReady(t, r, "cannot tell", fmt.Sprintf("open files of pid %d cannot be read", s.pid))
-	if r.Stranger != 0 {
-		t.Errorf("called the stranger %d", r.Stranger)
-	}
-}
-
-// readable copies the test binary to where other users may run it.
-func readable(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "hobprobe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	to := filepath.Join(dir, "probe")
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = io.Copy(out, in)
-	if err := errors.Join(err, out.Close(), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
-// blind is the real host with one kind of look failing.
-type blind struct {
-	identity.Host
-	sockets, holders bool
-}
-
-var errBlind = errors.New("no procfs")
-
-func (b blind) Sockets(ctx context.Context, pid int) ([]identity.Socket, error) {
-	if b.sockets {
-		return nil, errBlind
-	}
-	return b.Host.Sockets(ctx, pid)
-}
-
-func (b blind) Holders(ctx context.Context, inodes []uint64, among []int) (identity.Holders, error) {
-	if b.holders {
-		return identity.Holders{}, errBlind
-	}
-	return b.Host.Holders(ctx, inodes, among)
-}
-
 // Fault 45: a task is probed for months; no attempt leaves anything open.
 func TestAttemptsLeaveNothingOpen(t *testing.T) {
 	s, mine := start(t, serverConfig{Body: "{}"}, nil), bystander(t)
@@ -523,13 +328,4 @@ func openFiles(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(list)
-}
-
-// A look that fails is neither "nothing listens" nor "ours".
-func TestLookThatFails(t *testing.T) {
-	s := start(t, serverConfig{}, nil)
-	for _, h := range []blind{{local(t), true, false}, {local(t), false, true}} {
-		notReady(t, Once(t.Context(), h, Check{Port: s.port, HTTP: "/health"}, s.subject(t), nil), "cannot tell", "no procfs")
-		ready(t, Once(t.Context(), h, Check{Port: s.port, HTTP: "/health", AnyOwner: true}, s.subject(t), nil))
-	}
 }
