@@ -23,7 +23,8 @@ type kitchen struct {
 	env  []string
 }
 
-func newKitchen(t *testing.T, env ...string) *kitchen {
+// newKitchen is an empty kitchen, cleaned up with the test.
+func newKitchen(t *testing.T) *kitchen {
 	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "hob-ex")
 	if err != nil {
@@ -38,7 +39,6 @@ func newKitchen(t *testing.T, env ...string) *kitchen {
 	k.env = append(os.Environ(),
 		"HOB_HOME="+root+"/state", "XDG_RUNTIME_DIR="+root+"/run", "TMPDIR="+root+"/tmp",
 		"SHELL=/bin/sh", "PATH="+bin+":"+os.Getenv("PATH"))
-	k.env = append(k.env, env...)
 	t.Cleanup(k.cleanUp)
 	return k
 }

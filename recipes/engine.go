@@ -178,8 +178,8 @@ func yamlFiles(f fs.FS, dir string) []string {
 	return all
 }
 
-// EngineNames are the engines that a recipe may name: built in, and in dir.
-func EngineNames(dir string) []string { return (&engines{dir: dir}).names() }
+// engineNames are the built-in engines.
+func engineNames() []string { return (&engines{}).names() }
 
 // text of one fact; "" if it is not there.
 func (e *engine) text(key, otherwise string) string {

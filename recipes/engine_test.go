@@ -12,7 +12,7 @@ import (
 
 // Every built-in engine is whole: each fact with its source, and nothing wrong.
 func TestEnginesAreWhole(t *testing.T) {
-	for _, name := range EngineNames("") {
+	for _, name := range engineNames() {
 		t.Run(name, func(t *testing.T) {
 			e, err := builtinEngine(name)
 			if err != nil || e == nil {
@@ -32,7 +32,7 @@ func TestEnginesAreWhole(t *testing.T) {
 
 // The table of engines in language.md has each of them, with what its file says.
 func TestLanguageHasEveryEngine(t *testing.T) {
-	for _, name := range EngineNames("") {
+	for _, name := range engineNames() {
 		e, err := builtinEngine(name)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func checkFacts(t *testing.T, e *engine) {
 // Each rule of diagnosis explains the real line that it was learnt from, and no
 // rule of the same engine before it does.
 func TestDiagnosisOfRealLines(t *testing.T) {
-	for _, name := range append([]string{""}, EngineNames("")...) {
+	for _, name := range append([]string{""}, engineNames()...) {
 		rules := generalRules()
 		if name != "" {
 			rules = engineRules("", name)
@@ -116,7 +116,7 @@ func TestDiagnosisSaysNothingOfGoodLogs(t *testing.T) {
 		`time=2024 level=INFO msg="Listening on 127.0.0.1:11434 (version 0.6.5)"`,
 		"Loading safetensors checkpoint shards: 100% Completed | 4/4 [00:02<00:00]",
 	}
-	for _, name := range append([]string{"", "no-such-engine"}, EngineNames("")...) {
+	for _, name := range append([]string{"", "no-such-engine"}, engineNames()...) {
 		if found := DiagnoseIn("", name, good); len(found) != 0 {
 			t.Errorf("%s: %+v", name, found)
 		}

@@ -61,9 +61,9 @@ func about(file string) string {
 // schema (https://github.com/redhat-developer/yaml-language-server).
 const editorKey = "yaml-language-server:"
 
-// EditorHeader is the line at the top of a recipe that tells an editor where the
+// editorHeader is the line at the top of a recipe that tells an editor where the
 // schema is.
-func EditorHeader(schema string) string { return "# " + editorKey + " $schema=" + schema + "\n" }
+func editorHeader(schema string) string { return "# " + editorKey + " $schema=" + schema + "\n" }
 
 // Init writes a recipe that Find found into a new file; with a schema, its name
 // beside the file, that is written too and named in the recipe. What is there
@@ -77,7 +77,7 @@ func Init(from, file, schema string) error {
 		if err := writeNew(filepath.Join(filepath.Dir(file), schema), Schema(), true); err != nil {
 			return err
 		}
-		text = EditorHeader("./"+schema) + text
+		text = editorHeader("./"+schema) + text
 	}
 	return writeNew(file, []byte(text), false)
 }

@@ -122,7 +122,7 @@ func (s *schema) scalars(r *rule) []any {
 // There may be others, in the person's folder.
 func knownEngines() []any {
 	var all []any
-	for _, name := range EngineNames("") {
+	for _, name := range engineNames() {
 		e, err := builtinEngine(name)
 		if err != nil || e == nil || e.tree == nil {
 			continue

@@ -194,7 +194,7 @@ func TestEditorHeader(t *testing.T) {
 // An editor that knows the schema offers the engines, and says what each is.
 func TestSchemaNamesTheEngines(t *testing.T) {
 	text := string(Schema())
-	for _, name := range EngineNames("") {
+	for _, name := range engineNames() {
 		if !strings.Contains(text, fmt.Sprintf(`"const": %q`, name)) {
 			t.Errorf("the engine %s is not offered", name)
 		}

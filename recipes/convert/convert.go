@@ -89,7 +89,7 @@ func Convert(src Source) (*Result, error) {
 	kind := src.From
 	if kind == "" {
 		var err error
-		if kind, err = Detect(src.File, src.Text); err != nil {
+		if kind, err = detect(src.File, src.Text); err != nil {
 			return nil, err
 		}
 	}

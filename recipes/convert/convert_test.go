@@ -338,10 +338,9 @@ func TestAway(t *testing.T) {
 
 // Every engine that a command is recognised for is there.
 func TestEnginesAreThere(t *testing.T) {
-	all := recipes.EngineNames("")
 	for _, name := range convert.Engines() {
-		if !slices.Contains(all, name) {
-			t.Errorf("there is no engine %s", name)
+		if _, err := os.Stat(filepath.Join("..", "engines", name+".yaml")); err != nil {
+			t.Errorf("there is no engine %s: %v", name, err)
 		}
 	}
 }

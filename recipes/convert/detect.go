@@ -12,9 +12,9 @@ import (
 // ErrUnsure is a file of which it cannot be told whose it is.
 var ErrUnsure = errors.New("whose file this is cannot be told")
 
-// Detect tells by a file's name and content whose it is. It never guesses: what
+// detect tells by a file's name and content whose it is. It never guesses: what
 // two tools could have written is ErrUnsure.
-func Detect(file string, text []byte) (Kind, error) {
+func detect(file string, text []byte) (Kind, error) {
 	if isProcfileName(base(file)) {
 		return Procfile, nil
 	}

@@ -10,3 +10,6 @@ func Engines() []string {
 	}
 	return all
 }
+
+// Detect is detect, for tests.
+var Detect = detect

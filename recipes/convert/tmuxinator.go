@@ -78,7 +78,8 @@ func (r *reader) beforeEach(top *section) []string {
 
 // tmuxinatorWindow reads "- NAME: …" and returns the names of its tasks.
 func (r *reader) tmuxinatorWindow(path string, item *recipes.Value, root string, before []string, d *draft) []string {
-	name, body := "", item
+	var name string
+	body := item
 	switch {
 	case item.Scalar():
 		name, body = item.Text, nil

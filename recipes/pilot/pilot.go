@@ -131,7 +131,7 @@ func shapesCommand() *cobra.Command {
 		Short: "List the engines whose shape --shape knows",
 		Args:  cobra.NoArgs,
 		Run: func(c *cobra.Command, _ []string) {
-			for _, name := range Shapes() {
+			for _, name := range shapeNames() {
 				fmt.Fprintln(c.OutOrStdout(), name)
 			}
 		},

@@ -55,7 +55,7 @@ func (r *running) untilAnswers() {
 }
 
 func TestEveryShapeAnswersAndEndsWhenAsked(t *testing.T) {
-	for _, name := range Shapes() {
+	for _, name := range shapeNames() {
 		t.Run(name, func(t *testing.T) {
 			r := startPilot(t, "--shape", name, "--", name, "-tp", "2")
 			r.untilAnswers()

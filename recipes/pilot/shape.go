@@ -62,10 +62,10 @@ var shapes = map[string]shape{
 	"comfyui":        {"early-health": {"true"}, "route": {"/system_stats"}},
 }
 
-// Shapes names the engines that the pilot can stand for, sorted.
-func Shapes() []string { return slices.Sorted(maps.Keys(shapes)) }
+// shapeNames are the engines that the pilot can stand for, sorted.
+func shapeNames() []string { return slices.Sorted(maps.Keys(shapes)) }
 
-func listOfShapes() string { return strings.Join(Shapes(), ", ") }
+func listOfShapes() string { return strings.Join(shapeNames(), ", ") }
 
 // apply sets the flags of the shape that were not given.
 func (s shape) apply(f *pflag.FlagSet) error {

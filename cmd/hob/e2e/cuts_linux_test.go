@@ -66,8 +66,8 @@ var cuttable = sync.OnceValues(func() (string, error) {
 	return path, build(path, "hobcut")
 })
 
-// openStew is a kitchen with a stew, and strangers beside it.
-func openStew(t *testing.T) *kitchen {
+// openCuttable is a kitchen whose hob can be cut.
+func openCuttable(t *testing.T) *kitchen {
 	t.Helper()
 	bin, err := cuttable()
 	if err != nil {
@@ -75,6 +75,13 @@ func openStew(t *testing.T) *kitchen {
 	}
 	k := open(t)
 	k.bin = bin
+	return k
+}
+
+// openStew is a kitchen with a stew, and strangers beside it.
+func openStew(t *testing.T) *kitchen {
+	t.Helper()
+	k := openCuttable(t)
 	k.testdata("stew.sh")
 	k.check(unix.Mkfifo(k.d()+"/never", 0o600))
 	k.recipe(stewRecipe)

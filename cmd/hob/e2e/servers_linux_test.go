@@ -39,6 +39,14 @@ servers:
   b: {command: [sh, -c, "exec sleep 86481"], stop: {grace: 200ms, term_grace: 200ms}}
 `
 
+// upCutAtSpawn is an up that is killed as soon as tmux has made the panes.
+func (k *kitchen) upCutAtSpawn() {
+	k.t.Helper()
+	if r := k.hobWith([]string{"HOB_CUT=cut=tmux spawned"}, "up"); r.code != 128+int(syscall.SIGKILL) {
+		k.t.Fatalf("the up was not cut: %v", r)
+	}
+}
+
 // TestServerOfACutStart: the hob that has started the tmux server is killed before it
 // could write down which process that is, and somebody deletes the socket. The
 // keeper knows the server: no second one is started, and none is left behind.
@@ -52,16 +60,9 @@ func TestServerOfACutStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bin, err := cuttable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			k := open(t)
-			k.bin = bin
+			k := openCuttable(t)
 			k.recipe(serverRecipe)
-			if r := k.hobWith([]string{"HOB_CUT=cut=tmux spawned"}, "up"); r.code != 128+int(syscall.SIGKILL) {
-				t.Fatalf("the up was not cut: %v", r)
-			}
+			k.upCutAtSpawn()
 			k.until("a command", func() bool {
 				for _, task := range []string{"m/a", "m/b"} {
 					if rec, err := k.task(task).ReadKeeper(); err == nil && rec.Command != nil {
@@ -129,17 +130,10 @@ func TestPaneOfACutStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bin, err := cuttable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			k := open(t)
-			k.bin = bin
+			k := openCuttable(t)
 			k.recipe(serverRecipe + "layout:\n  - {window: both, panes: [a, b]}\n")
 			k.check(os.WriteFile(k.path("home.cut"), []byte("cut=keeper cgroup"), 0o600))
-			if r := k.hobWith([]string{"HOB_CUT=cut=tmux spawned"}, "up"); r.code != 128+int(syscall.SIGKILL) {
-				t.Fatalf("the up was not cut: %v", r)
-			}
+			k.upCutAtSpawn()
 			k.until("the keeper to be killed", func() bool { return len(k.marked()) == len(k.serversAlive()) })
 			k.check(os.Remove(k.path("home.cut")))
 			for _, words := range next {
