@@ -6,6 +6,10 @@
 // while its variables are filled in (rules, table, walk, interpolate), and read
 // into tasks (draft, task, env, order). The same tables make the JSON Schema, the
 // hints and the key reference. Engines are files of data in the same language.
+// Of the rest, find, list and write are for recipes that have a name, select is for
+// tasks that are named, bind fills in what is only known at a start, rehearse puts
+// the pilot in, and diagnose explains log lines.
+//
 // language.md is the language for those who write recipes (`hob help language`).
 package recipes
 

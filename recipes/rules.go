@@ -1,7 +1,7 @@
 package recipes
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -82,14 +82,14 @@ var (
 
 func notEmpty(s string) error {
 	if strings.TrimSpace(s) == "" {
-		return fmt.Errorf("empty")
+		return errors.New("empty")
 	}
 	return nil
 }
 
 func validName(s string) error {
 	if !taskName().MatchString(s) {
-		return fmt.Errorf("%s", taskNameSays)
+		return errors.New(taskNameSays)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func validName(s string) error {
 // validHeader refuses what no header can hold: a line break would begin another.
 func validHeader(s string) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return fmt.Errorf("not on one line")
+		return errors.New("not on one line")
 	}
 	return notEmpty(s)
 }
@@ -105,49 +105,49 @@ func validHeader(s string) error {
 func validDuration(s string) error {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 || d > 366*24*time.Hour {
-		return fmt.Errorf("not a duration")
+		return errors.New("not a duration")
 	}
 	return nil
 }
 
 func validSize(s string) error {
 	if n, err := humanize.ParseBytes(s); err != nil || n > 1<<60 {
-		return fmt.Errorf("not a size")
+		return errors.New("not a size")
 	}
 	return nil
 }
 
 func validCount(s string) error {
 	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 1_000_000 {
-		return fmt.Errorf("not a count")
+		return errors.New("not a count")
 	}
 	return nil
 }
 
 func validPositive(s string) error {
 	if s == "0" {
-		return fmt.Errorf("not a count")
+		return errors.New("not a count")
 	}
 	return validCount(s)
 }
 
 func validStatus(s string) error {
 	if n, err := strconv.Atoi(s); err != nil || n < 100 || n > 599 {
-		return fmt.Errorf("not a status")
+		return errors.New("not a status")
 	}
 	return nil
 }
 
 func validReplicas(s string) error {
 	if n, err := strconv.Atoi(s); err != nil || n < 1 || n > maxReplicas {
-		return fmt.Errorf("not a count")
+		return errors.New("not a count")
 	}
 	return nil
 }
 
 func validPort(s string) error {
 	if n, err := strconv.Atoi(s); s != "auto" && (err != nil || n < 1 || n > 65535) {
-		return fmt.Errorf("not a port")
+		return errors.New("not a port")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func validRegexp(s string) error {
 
 func validPath(s string) error {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t\r\n") {
-		return fmt.Errorf("not a path")
+		return errors.New("not a path")
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ var gpuWord = lazy(gpuExpr)
 
 func validGPU(s string) error {
 	if !gpuWord().MatchString(s) {
-		return fmt.Errorf("not a GPU")
+		return errors.New("not a GPU")
 	}
 	return nil
 }
@@ -192,14 +192,14 @@ func validGPUs(s string) error {
 // validWindow refuses what tmux would expand in a window's name, or write otherwise.
 func validWindow(s string) error {
 	if len([]rune(s)) > 100 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '#' || r == '\\' }) {
-		return fmt.Errorf("not a window's name")
+		return errors.New("not a window's name")
 	}
 	return notEmpty(s)
 }
 
 func validHost(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t\r\n/") {
-		return fmt.Errorf("not a host")
+		return errors.New("not a host")
 	}
 	return nil
 }

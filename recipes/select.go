@@ -66,5 +66,5 @@ func (r *Recipe) noTask(name string) error {
 	if near := nearest(name, all); near != "" {
 		return fmt.Errorf("%w: the recipe %s has no %s; did you mean %s?", ErrNoTask, r.Name, name, near)
 	}
-	return fmt.Errorf("%w: the recipe %s has no %s", ErrNoTask, r.Name, name)
+	return fmt.Errorf("%w: the recipe %s has no %s; hob check shows what it has", ErrNoTask, r.Name, name)
 }

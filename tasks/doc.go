@@ -1,18 +1,43 @@
 // Package tasks holds the records of runs (store), the life cycle that acts on
 // them (manager), the keeper that is each pane's first process, and readiness.
 //
+// # Where what is
+//
+// The files are named by their room:
+//
+//   - records.go has the records as types, this page every field of them, store*.go
+//     reads and writes them. version.go says which of other hobs are understood.
+//   - look.go reads a task's records and verifies the processes that they name;
+//     state.go decides from that alone which state the task is in.
+//   - manager_VERB.go is what a verb does, on manager.go. What several verbs do is in
+//     manager_start.go and stopper.go, manager_hooks.go and manager_settle.go.
+//   - Before a start: preflight.go, with ports.go, gpus.go, given.go, models.go,
+//     expects.go and holders.go (what the host has, and who holds it); plan.go is
+//     the same for --dry-run.
+//   - At a start: groups.go (which tasks), windows.go and panes*.go (where each
+//     pane goes), milestones.go and follow.go (what is waited for).
+//   - At a stop: below.go (where the caller stands), ended.go, resume.go, silent.go (a
+//     keeper that does not answer), deadpanes.go, servers.go (the tmux server).
+//   - keeper*.go is the process in the pane: keeper_decide.go decides what is next,
+//     keeper_loop.go does it, the others are what there is to do.
+//   - To look: list.go, names.go, logs.go, watch.go, why.go, doctor*.go, strays.go (keepers
+//     without records).
+//   - What others started: adopt*.go, legacy.go (another tool's records), freeze.go.
+//
 // # The state folder
 //
 // It is --home, else $HOB_HOME, else $XDG_STATE_HOME/hob, else
 // ~/.local/state/hob. Folders are 0700 and files 0600. Records are JSON with a
 // schema number (now 1). They are replaced whole: temp file, fsync, rename,
-// fsync of the folder; files that are written together are made to last together.
-// What only tells of processes that run, which end with the host, spares both: the
-// keeper's record, the rolling capture, and that a task is up. So a crash of hob
-// never tears a record, and a crash of the host only those, if its file system
-// reorders so much. Where the boot that a run was last brought up in is over (its
-// starter says so) a torn record is explained: the task is lost, as all that ran then,
-// and whoever acts on it next renames the file, as it is, to <record>.torn.
+// fsync of the folder; files that are written together are synced together.
+//
+// Records that only tell of running processes are not synced, since those processes
+// end with the host: the keeper's record, the rolling capture, and that a task is
+// up. So a crash of hob never tears a record, and a crash of the host may tear
+// only those. When the boot that a run was last brought up in is over (its starter
+// says so), such a record is known to be torn by that: the task is lost, as all that
+// ran then, and whoever acts on it next renames the file, as it is, to <record>.torn.
+//
 // Files whose names begin with a dot are no records. Locks
 // are flock(2) locks on files that stay. Times are RFC 3339, durations are
 // nanoseconds, and a number that is not known is null. A reader leaves alone

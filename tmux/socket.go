@@ -114,9 +114,9 @@ func checkFolder(dir string, info fs.FileInfo) error {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("%w: %s is a link; name the folder itself", ErrSocketPath, dir)
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is not a folder", ErrSocketPath, dir)
+		return fmt.Errorf("%w: %s is not a folder; set XDG_RUNTIME_DIR to a folder of your own", ErrSocketPath, dir)
 	case !ownedByUs(info):
-		return fmt.Errorf("%w: the folder %s belongs to another user", ErrSocketPath, dir)
+		return fmt.Errorf("%w: the folder %s belongs to another user; set XDG_RUNTIME_DIR to a folder of your own", ErrSocketPath, dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%w: the folder %s is open to others (%#o); chmod 700 it", ErrSocketPath, dir, info.Mode().Perm())
 	}

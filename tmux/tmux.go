@@ -7,6 +7,10 @@
 // here: some tmux versions answer 0 when the socket's folder is missing or the
 // target is gone, so whatever must have happened has to print its ids.
 //
+// spawn*.go makes panes and kill.go ends them, panes.go and survey.go list them,
+// attach.go and dress.go are for the person who looks at them, guest.go is for servers
+// that are somebody else's and only read. run.go is the one place that runs tmux.
+//
 // Ids restart with a new server. Whoever writes a pane down writes the server's
 // process down with it, and checks that before acting on the id.
 package tmux

@@ -47,6 +47,8 @@ standard output or into -o FILE; a file that is there is left as it is without
 
 With --json an object: kind, file, name, recipe (the text), and kept and dropped,
 lists of {line, what, says}.`,
+		Example: `  hob convert Procfile -o hob.yaml
+  hob check`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -103,7 +105,7 @@ func source(file, to string) (convert.Source, error) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return convert.Source{}, &tasks.Problem{Kind: tasks.ErrUsage, Err: err}
+		return convert.Source{}, &tasks.Problem{Kind: tasks.ErrUsage, Err: err, Tip: "name a file, or - for standard input"}
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostConverted))

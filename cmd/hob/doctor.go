@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"hob/tasks"
@@ -45,7 +43,7 @@ func checkTable(checks []tasks.Check) [][]string {
 func unfit(checks []tasks.Check) error {
 	for _, c := range checks {
 		if c.Grade == tasks.Bad {
-			return errors.New("hob cannot work here: " + c.Name + ": " + c.Text)
+			return &tasks.Problem{Msg: "hob cannot work here: " + c.Name + ": " + c.Text, Tip: c.Tip}
 		}
 	}
 	return nil

@@ -14,7 +14,10 @@ func (a *app) downCommand() *cobra.Command {
 		Short:   "stop tasks, and sweep up what outlived them",
 		Long: `Stop tasks: write down their process trees, ask, end what does not follow, kill
 the panes, and look at the whole host for what is left. Only processes that are
-provably the task's are signalled. Without an argument: the only run that is up.`,
+provably the task's are signalled. Without an argument: the only run that is up. Exit 3
+when something survived, 4 when something could not be verified.`,
+		Example: `  hob down --dry-run
+  hob down chat/llm`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

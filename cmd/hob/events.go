@@ -22,7 +22,8 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use:   "events [-f] [RUN]...",
 		Short: "show who did what, and when",
 		Long: `Show what happened to runs, the oldest first: when, which verb, its pid, which task,
-what. With --json a list, or with -f a line for each.`,
+what. Without RUN: of all runs, with -f also of those that come. With --json a list, or
+with -f a line for each.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

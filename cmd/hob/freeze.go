@@ -25,8 +25,8 @@ taken from a variable, FROZEN_…, that hob up is to be given. What cannot be ta
 named, on standard error and in the recipe's first lines; where a process could not
 be looked at, the pane becomes a shell, and hob exits with 4.
 
-Without SESSION it is the one that hob runs in, or the only one; without -S that
-tmux server, else the default one, else hob's own.
+Without SESSION: the session that hob runs in, or the only one. Without -S: the tmux
+server that hob runs in, else the default one, else hob's own.
 
 With --json an object: kind, file, name, recipe (the text), and kept and dropped,
 lists of {what, says}.`,

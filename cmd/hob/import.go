@@ -92,7 +92,7 @@ func readState(file string) (*convert.State, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &tasks.Problem{Kind: tasks.ErrUsage, Err: err}
+		return nil, &tasks.Problem{Kind: tasks.ErrUsage, Err: err, Tip: "name the cookbook_state.json, wherever the other tool keeps it"}
 	case err == nil && !info.Mode().IsRegular():
 		err = errors.New("it is no file")
 	case err == nil && info.Size() > mostImported:

@@ -17,6 +17,8 @@ func (a *app) logsCommand() *cobra.Command {
 		Long: `Show the output of tasks from the first kept line to the last, also of tasks
 that have ended. With several tasks each line begins with its task's name.
 Without an argument: the only run that is up.`,
+		Example: `  hob logs -n 20 chat/llm
+  hob logs -f`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,4 +1,13 @@
 // Command hob starts model servers in tmux panes, and ends all of what it started.
+//
+// Each verb is a file of its name: its flags, its words, one call of package tasks
+// or recipes, and what of the answer is shown. Nothing is decided here. What verbs share:
+//
+//   - main.go and app.go are the program and one invocation of it;
+//   - root.go puts the verbs together, usage.go writes their help;
+//   - reading.go reads a recipe for the verbs that take one, faults.go and exit.go
+//     turn errors into lines, hints and the exit code;
+//   - table.go, progress.go, loading.go and plan.go show things.
 package main
 
 import (

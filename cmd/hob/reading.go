@@ -45,9 +45,18 @@ func (r *reading) set() (map[string]string, error) {
 	return set, nil
 }
 
+// find is the file of a recipe: a path, a name, or "" for ./hob.yaml.
+func (a *app) find(arg string) (string, error) {
+	file, err := recipes.Find(arg, a.recipeDirs())
+	if errors.Is(err, recipes.ErrNoRecipe) {
+		return "", &tasks.Problem{Kind: tasks.ErrUsage, Err: err, Tip: "hob recipes lists those that have a name; hob recipes init pilot writes one to begin with"}
+	}
+	return file, err
+}
+
 // load finds and reads a recipe.
 func (a *app) load(arg string, how reading) (*recipes.Recipe, error) {
-	file, err := recipes.Find(arg, a.recipeDirs())
+	file, err := a.find(arg)
 	if err != nil {
 		return nil, err
 	}

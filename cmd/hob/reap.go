@@ -19,7 +19,7 @@ type reaped struct {
 func (a *app) reapCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reap",
-		Short: "stop what nobody is left to want, and correct the records of what has ended",
+		Short: "stop what belongs to a hob that is gone, and correct the records of what has ended",
 		Long: `Look at every record. Tasks of a contained run (hob run) whose hob is gone are
 stopped; of all others only the record is corrected, and nothing is ever stopped for
 being old. What cannot be told is left as it is. Every verb that acts does this first.

@@ -102,7 +102,7 @@ func (a *app) entry(args []string) (string, error) {
 	if len(args) == 0 {
 		return "", usage("hob recipes lists them", "say which recipe")
 	}
-	return recipes.Find(args[0], a.recipeDirs())
+	return a.find(args[0])
 }
 
 func notWritten(file string, err error) error {

@@ -20,6 +20,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Long: `Show the last report of tasks: every process that was captured, what it was sent
 and what became of it, what merely looks alike, and the ports. Without an
 argument: of the run that was stopped or swept last, archive included.`,
+		Example: `  hob report chat/llm
+  hob report --html report.html`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(_ *cobra.Command, args []string) error {

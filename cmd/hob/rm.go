@@ -19,10 +19,12 @@ func (a *app) rmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm [RUN]...",
 		Short: "remove the records of runs that have ended",
-		Long: `Remove the records (logs and reports too) of runs that have ended: of RUN and of
-its archived namesakes, or of one folder of the archive; with --archived of the
-whole archive, with --older-than of what was archived that long ago: of RUNs, or
-of all. A run that is up, or of which something survived, is kept.`,
+		Long: `Remove the records, logs and reports of runs that have ended: of each RUN and of its
+archived namesakes. RUN may also be one folder of the archive (hob ps --all -v names
+them). --archived removes the whole archive, --older-than what was archived that long
+ago: of each RUN, or of all. A run that is up, or of which something survived, is kept.`,
+		Example: `  hob rm chat
+  hob rm --older-than 30d`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			m, err := a.viewer("completion")

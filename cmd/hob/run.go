@@ -19,6 +19,8 @@ func (a *app) runCommand() *cobra.Command {
 write, and ends with the last job (without jobs, with the last task), with the task
 that --until names, with Ctrl-C, or when hob itself is killed: always by the stop
 protocol, with the report at the end. It fails when the work failed.`,
+		Example: `  hob run evaluate.yaml
+  hob run evaluate.yaml --until score --exit-code`,
 		Args:              most(1, "recipe"),
 		ValidArgsFunction: a.completeRecipe,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,7 +15,10 @@ func (a *app) sweepCommand() *cobra.Command {
 		Short: "look for what outlived tasks that have ended, and end it",
 		Long: `Look at the whole host for processes that outlived tasks which have ended. Those
 that are provably theirs are ended; those that only look alike are named. Of a
-living task nothing is signalled. Without an argument: every run.`,
+living task nothing is signalled. Without an argument: every run. Exit 3 when something
+survived, 4 when something could not be verified.`,
+		Example: `  hob sweep --dry-run
+  hob sweep chat/llm --take 4711:linux:745460`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,6 +26,8 @@ With --dry-run nothing is started: for each task the exact command, the names of
 the environment that it would get, its port, GPUs, readiness, stop, and the tmux
 command that would make its pane; and what stands in the way of it. Off a terminal:
 tab-separated task, what, text. With --json an array of the same.`,
+		Example: `  hob up
+  hob up --rehearse --set model=Qwen/Qwen3-8B vllm.yaml`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRecipe,
 		RunE: func(cmd *cobra.Command, args []string) error {
