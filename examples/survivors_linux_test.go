@@ -49,7 +49,7 @@ func children(pid int) (pids []int) {
 	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, file := range files {
 		list, _ := os.ReadFile(file) // a thread that has ended has none
-		for _, field := range strings.Fields(string(list)) {
+		for field := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)
 			}

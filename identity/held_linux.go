@@ -107,7 +107,7 @@ func (h *held) threads() (int, error) {
 func linkedThreads(fd int) (int, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstat(fd, &st) })
-	return int(st.Nlink) - 2, err //nolint:unconvert // 32 bits on some systems
+	return int(st.Nlink) - 2, err
 }
 
 // read reads a file, which is held from now on if it may be.

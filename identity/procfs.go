@@ -163,7 +163,7 @@ func (s *statusFile) field(key string, value []byte) {
 	case "CapEff":
 		s.capEff, _ = strconv.ParseUint(string(value), 16, 64)
 	case "Groups":
-		for _, g := range bytes.Fields(value) {
+		for g := range bytes.FieldsSeq(value) {
 			s.gids = append(s.gids, firstInt(g))
 		}
 	}
@@ -185,7 +185,7 @@ func firstInt(b []byte) int {
 
 // parsePids parses a list of pids as in /proc/PID/task/TID/children.
 func parsePids(text []byte, into []int) ([]int, error) {
-	for _, f := range bytes.Fields(text) {
+	for f := range bytes.FieldsSeq(text) {
 		n, ok := decimal(f)
 		if !ok || n < 1 || n > 1<<31-1 {
 			return into, errMalformed

@@ -3,6 +3,7 @@ package recipes
 import (
 	_ "embed"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -50,8 +51,8 @@ type diagnosis struct {
 
 // last is the newest line that the rule explains; -1 if it explains none.
 func (d *diagnosis) last(lines []string) int {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if d.line.MatchString(lines[i]) {
+	for i, line := range slices.Backward(lines) {
+		if d.line.MatchString(line) {
 			return i
 		}
 	}

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,9 +63,7 @@ func (l *loader) prepare(d *draft, s *scope) {
 	d.own = &scope{getenv: s.getenv, late: d.scope.late, own: map[string]string{
 		"host": "127.0.0.1", "model": "", "name": d.name, "hob": l.opts.self(),
 	}}
-	for name, v := range d.scope.own {
-		d.own.own[name] = v
-	}
+	maps.Copy(d.own.own, d.scope.own)
 }
 
 func (l *loader) preparePort(d *draft, port string) {

@@ -63,8 +63,7 @@ func (l *loader) envFile(d *draft, n *node) {
 		return
 	}
 	vars, err := envparse.Parse(bytes.NewReader(text))
-	var at *envparse.ParseError
-	if errors.As(err, &at) { // its words never hold a value
+	if at, ok := errors.AsType[*envparse.ParseError](err); ok { // its words never hold a value
 		l.errs.add(n, "lines are NAME=value", "env_file %s, line %d: %v", n.quoted(), at.Line, at.Err)
 		return
 	}
@@ -94,8 +93,7 @@ func readEnvFile(file string) ([]byte, error) {
 		return nil, errors.New("no file")
 	}
 	text, err := os.ReadFile(file)
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return text, err

@@ -286,8 +286,7 @@ func (l *loader) fill(n *node, s *scope) string {
 }
 
 func (l *loader) badReference(n *node, err error) {
-	var b *badReference
-	if errors.As(err, &b) {
+	if b, ok := errors.AsType[*badReference](err); ok {
 		l.inside(n, b.expr, b.msg, "a dollar before a bracket is written $${")
 	}
 }

@@ -280,7 +280,7 @@ func position(text []byte, end int) (line, col int) {
 
 // leadingTab is the column of a tab in the indentation; 0 if there is none.
 func leadingTab(line string) int {
-	for i := 0; i < len(line); i++ {
+	for i := range len(line) {
 		switch line[i] {
 		case '\t':
 			return i + 1

@@ -3,6 +3,7 @@ package recipes
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -95,10 +96,8 @@ func (l *loader) walkScalar(n *node, r *rule, what string) {
 	if r.raw || n.filled() && lateRef().MatchString(n.text) {
 		return
 	}
-	for _, w := range r.words {
-		if n.text == w {
-			return
-		}
+	if slices.Contains(r.words, n.text) {
+		return
 	}
 	if r.check == nil {
 		if len(r.words) > 0 || r.forms == boolean && n.text != "true" && n.text != "false" {

@@ -303,7 +303,7 @@ func (s *scene) run(what string, o sweep.Options, living bool) (cut bool) {
 	s.w.Note("invocation: %s", what)
 	signals := len(s.w.Ledger().Deliveries)
 	t := s.target
-	t.Spared = append(t.Spared[:len(t.Spared):len(t.Spared)], s.w.Caller().Ref())
+	t.Spared = append(slices.Clip(t.Spared), s.w.Caller().Ref())
 	began := s.w.Now()
 	defer func() {
 		if r := recover(); r != nil {

@@ -32,7 +32,7 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 		tr.walk(ctx, tr.keeper, visit)
 		tr.rooted = false
 	}
-	for i := 0; i < len(tr.nodes); i++ {
+	for i := 0; i < len(tr.nodes); i++ { // not range: a walk adds to them
 		if n := tr.nodes[i]; n.living() && n.seen != tr.round {
 			tr.walk(ctx, n, visit)
 		}
@@ -64,7 +64,7 @@ func (tr *tree) refresh() {
 // unseen counts those whose children nobody can look for in this round, because
 // they themselves could not be verified.
 func (tr *tree) unseen() {
-	for _, n := range append(tr.nodes[:len(tr.nodes):len(tr.nodes)], tr.keeper) {
+	for _, n := range append(slices.Clip(tr.nodes), tr.keeper) {
 		if n != nil && n.unknown() && n.EndedAt == nil {
 			tr.blind[n.Ref.PID] = fmt.Sprintf("process %d could not be verified, so nobody looked below it: %s", n.Ref.PID, n.found.Reason)
 		}

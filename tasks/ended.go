@@ -31,7 +31,7 @@ func (m *Manager) excuse(t *TaskDir, s *Seen) {
 
 // onlyTorn reports whether every error in err is a torn record.
 func onlyTorn(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
 			if !onlyTorn(one) {
 				return false

@@ -105,8 +105,7 @@ func RunKeeper(h identity.Host, spec, version string) int {
 	k, err := newKeeper(h, spec, version)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hob:", err)
-		var no *refusal
-		if errors.As(err, &no) {
+		if no, ok := errors.AsType[*refusal](err); ok {
 			return no.code
 		}
 		return keeperFailed

@@ -118,8 +118,7 @@ func (k *keeper) unrecorded(pid int, err error) {
 func (k *keeper) notStarted(err error) {
 	k.life.failed = err
 	code := 126
-	var no *startError
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*startError](err); ok {
 		code = no.code
 	}
 	k.term.say("%v", err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -312,8 +313,8 @@ func (l *logReader) close() error {
 // first): in which one, and at what offset.
 func lastLines(files []*os.File, n int) (from int, offset int64, err error) {
 	want := n + 1 // the end of the line before them
-	for i := len(files) - 1; i >= 0; i-- {
-		size, err := files[i].Seek(0, io.SeekEnd)
+	for i, file := range slices.Backward(files) {
+		size, err := file.Seek(0, io.SeekEnd)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -321,10 +322,10 @@ func lastLines(files []*os.File, n int) (from int, offset int64, err error) {
 		if last && n == 0 {
 			return i, size, nil
 		}
-		if last && !endsLine(files[i], size) {
+		if last && !endsLine(file, size) {
 			want--
 		}
-		at, left, err := backwards(files[i], size, want)
+		at, left, err := backwards(file, size, want)
 		if err != nil || left == 0 {
 			return i, at, err
 		}
@@ -352,8 +353,8 @@ func backwards(f *os.File, size int64, want int) (at int64, left int, err error)
 		if _, err := f.ReadAt(b, begin); err != nil && !errors.Is(err, io.EOF) {
 			return 0, 0, err
 		}
-		for i := len(b) - 1; i >= 0; i-- {
-			if b[i] != '\n' {
+		for i, v := range slices.Backward(b) {
+			if v != '\n' {
 				continue
 			}
 			if want--; want == 0 {

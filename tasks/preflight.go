@@ -147,8 +147,7 @@ func findProgram(name, dir, path string) error {
 
 func executable(path string) error {
 	_, err := exec.LookPath(path)
-	var pathErr *exec.Error
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*exec.Error](err); ok {
 		return pathErr.Err
 	}
 	return err

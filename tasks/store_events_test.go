@@ -73,7 +73,7 @@ func TestEventsAtEveryCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cut := range len(whole) {
+	for cut := range whole {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -140,8 +140,7 @@ func decode[T any](path string, data []byte, v *T) error {
 
 // kindOf tells a cut file (broken syntax) from one with other types than ours.
 func kindOf(err error) string {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return Torn
 	}
 	return Foreign

@@ -211,8 +211,7 @@ func (s Strays) blind() error {
 func (s Strays) notes() []string {
 	var notes []string
 	for _, err := range []error{s.lost(), s.blind()} {
-		var p *Problem
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[*Problem](err); ok {
 			notes = append(notes, p.Error()+": "+p.Tip)
 		}
 	}

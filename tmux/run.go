@@ -92,7 +92,7 @@ type silence struct{}
 
 func (silence) Error() string { return ErrSilent.Error() + ": nothing within " + deadline.String() }
 
-func (silence) Is(err error) bool { return err == ErrSilent || err == context.DeadlineExceeded } //nolint:errorlint // what errors.Is asks for
+func (silence) Is(err error) bool { return err == ErrSilent || err == context.DeadlineExceeded }
 
 // phrases are tmux's words and what they mean, first match wins. "Permission
 // denied" is not among them on purpose: a server that we may not reach is not

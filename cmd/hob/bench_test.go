@@ -223,7 +223,7 @@ func (x *bench) endServer(socket string) {
 			pins = append(pins, p)
 		}
 	}
-	for _, word := range strings.Fields(string(out)) {
+	for word := range strings.FieldsSeq(string(out)) {
 		pid, err := strconv.Atoi(word)
 		if err != nil {
 			x.b.Fatal(err)

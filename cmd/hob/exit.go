@@ -60,7 +60,7 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a wrapped join has words of its own, and stays whole
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || !bareJoin(err, joined.Unwrap()) {
 		return []error{err}
 	}
@@ -73,7 +73,7 @@ func leaves(err error) []error {
 
 // bareJoin reports whether an error is nothing but its parts, a line each.
 func bareJoin(err error, parts []error) bool {
-	if _, advises := err.(interface{ Hint() string }); advises { //nolint:errorlint // see leaves
+	if _, advises := err.(interface{ Hint() string }); advises {
 		return false
 	}
 	var texts []string

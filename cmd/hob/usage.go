@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -86,8 +87,9 @@ func writeUsage(cmd *cobra.Command) error {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
 	}
 	writeCommands(w, cmd)
-	writeFlags(w, "Flags", cmd.LocalFlags())
-	writeFlags(w, "Flags of every verb", cmd.InheritedFlags())
+	if err := errors.Join(writeFlags(w, "Flags", cmd.LocalFlags()), writeFlags(w, "Flags of every verb", cmd.InheritedFlags())); err != nil {
+		return err
+	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\n%s [command] --help says more of each.\n", cmd.CommandPath())
 	}
@@ -124,10 +126,10 @@ func writeGroup(w io.Writer, cmd *cobra.Command, has func(*cobra.Command) bool) 
 	}
 }
 
-// writeFlags lists flags in the order in which a verb declares them.
-func writeFlags(w io.Writer, title string, flags *pflag.FlagSet) {
+// writeFlags lists flags by name.
+func writeFlags(w io.Writer, title string, flags *pflag.FlagSet) error {
 	if !flags.HasAvailableFlags() {
-		return
+		return nil
 	}
 	fmt.Fprintf(w, "\n%s:\n", title)
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -145,5 +147,5 @@ func writeFlags(w io.Writer, title string, flags *pflag.FlagSet) {
 		}
 		fmt.Fprintf(table, "  %s--%s%s\t%s\n", short, f.Name, value, says)
 	})
-	table.Flush()
+	return table.Flush()
 }

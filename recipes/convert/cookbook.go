@@ -65,8 +65,7 @@ func ReadCookbook(file string, text []byte) (*State, error) {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
 	dec.UseNumber()
 	if err := dec.Decode(&top); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, ErrNotOne
 		}
 		return nil, fmt.Errorf("%w: %w", ErrTorn, err)

@@ -88,8 +88,8 @@ const maxExpansion = 64 << 10
 // fill writes the macros of a text out. A macro may only name those before it, so
 // they are filled in from the last to the first.
 func (r *reader) fill(v *recipes.Value, text string, macros []macro, id string) string {
-	for i := len(macros) - 1; i >= 0; i-- {
-		text = strings.ReplaceAll(text, "${"+macros[i].name+"}", macros[i].value)
+	for _, macro := range slices.Backward(macros) {
+		text = strings.ReplaceAll(text, "${"+macro.name+"}", macro.value)
 		if len(text) > maxExpansion {
 			r.wrong(v, "with its macros written out it is longer than %d bytes", maxExpansion)
 			return ""
@@ -160,7 +160,7 @@ var swapComment = lazy(`^\s*#`)
 // oneCommandLine leaves comment lines out, and joins what is broken by \.
 func oneCommandLine(text string) string {
 	var lines []string
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if !swapComment().MatchString(line) {
 			lines = append(lines, strings.TrimSuffix(strings.TrimRight(line, " \t\r"), `\`))
 		}
@@ -278,7 +278,7 @@ func (r *reader) swapReady(s *section, t *task, sw *swap, macros []macro, id str
 
 func readyOf(pairs []pair) *yaml.Node {
 	n := flow(mappingOf(pairs))
-	for i := 0; i < len(pairs); i++ {
+	for i := range pairs {
 		if pairs[i].name == "tcp" {
 			n.Content[2*i+1] = yes()
 		}

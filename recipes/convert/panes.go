@@ -115,7 +115,7 @@ var wordChars = lazy(`^[A-Za-z0-9_.-]+`)
 
 // firstWord is the program of a command line, roughly: for a name.
 func firstWord(line string) string {
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		if !strings.Contains(w, "=") {
 			if w = wordChars().FindString(base(w)); w != "" {
 				return w

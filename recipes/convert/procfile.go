@@ -105,7 +105,7 @@ func (r *reader) process(d *draft, line int, name, command string, port int, set
 // words0 takes a command apart as well as it can be without a shell: only to see
 // whose it is.
 func words0(command string) (env []pair, args []string) {
-	for _, w := range strings.Fields(command) {
+	for w := range strings.FieldsSeq(command) {
 		if name, value, ok := strings.Cut(w, "="); ok && len(args) == 0 && envName().MatchString(name) {
 			env = append(env, pair{name, value})
 			continue

@@ -79,7 +79,7 @@ func (r *reader) beforeEach(top *section) []string {
 // tmuxinatorWindow reads "- NAME: …" and returns the names of its tasks.
 func (r *reader) tmuxinatorWindow(path string, item *recipes.Value, root string, before []string, d *draft) []string {
 	var name string
-	body := item
+	var body *recipes.Value
 	switch {
 	case item.Scalar():
 		name, body = item.Text, nil

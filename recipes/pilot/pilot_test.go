@@ -151,7 +151,7 @@ func tree(t *testing.T, pid int) (below []process) {
 	}
 	for _, file := range children {
 		list, _ := os.ReadFile(file) // a thread that has ended has no children
-		for _, field := range strings.Fields(string(list)) {
+		for field := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				if p, ok := look(child); ok {
 					below = append(append(below, p), tree(t, child)...)

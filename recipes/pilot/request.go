@@ -128,8 +128,7 @@ func (r *request) settle(limit int) (*request, error) {
 
 func decode(r *http.Request, body any) error {
 	data, err := io.ReadAll(r.Body)
-	var long *http.MaxBytesError
-	if errors.As(err, &long) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "", err.Error()}
 	}
 	if err == nil {

@@ -47,7 +47,7 @@ func (c Check) secrets() (all []string) {
 // partsOf are a header's value, and its words where they may be secrets.
 func partsOf(value string) []string {
 	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t,;=", r) })
-	for _, word := range strings.Fields(value) {
+	for word := range strings.FieldsSeq(value) {
 		if plain, err := base64.StdEncoding.DecodeString(word); err == nil {
 			user, password, ok := strings.Cut(string(plain), ":")
 			if ok {

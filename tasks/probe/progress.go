@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,8 +37,8 @@ func LastProgress(log []byte) (Progress, bool) {
 		log = log[len(log)-tail:]
 	}
 	lines := bytes.FieldsFunc(log, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := len(lines) - 1; i >= 0; i-- {
-		if p, ok := parseProgress(string(lines[i])); ok {
+	for _, line := range slices.Backward(lines) {
+		if p, ok := parseProgress(string(line)); ok {
 			return p, true
 		}
 	}
