@@ -45,8 +45,9 @@ func (r *rule) below(name string) *rule {
 	return r.each
 }
 
-// displaced reports whether over says another of the keys that exclude name, or
-// of those that what name belongs to is excluded by.
+// displaced reports whether a key of the mapping below gives way to what is laid over
+// it. Of the keys that exclude each other (http, tcp, log, …) the upper mapping's one
+// stays alone, and what only goes with a displaced one (status goes with http) goes too.
 func displaced(name string, over *node, r *rule) bool {
 	if r == nil {
 		return false

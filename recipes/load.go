@@ -22,7 +22,7 @@ func Load(file string, o Options) (*Recipe, error) {
 	return load(src, text, file, o)
 }
 
-// loadGallery loads a recipe that has no file. Its folder is where one is, unless
+// loadGallery loads a recipe that has no file. It runs in the current folder, unless
 // that is said.
 func loadGallery(name string, o Options) (*Recipe, error) {
 	text, err := gallery.ReadFile("gallery/" + name + ".yaml")

@@ -20,7 +20,8 @@ func (l *loader) depends(d *draft) {
 	}
 }
 
-// normal is what is waited for where nothing is said: that a task is of use.
+// normal is the condition that depends_on waits for when it names none: the one from
+// which on a task of that kind is of use to others.
 var normal = map[string]string{"server": "ready", "job": "completed", "shell": "started"}
 
 func (l *loader) dependsOn(d *draft, at *node, name string, condition *node) {

@@ -155,6 +155,6 @@ type Options struct {
 	Set       map[string]string   // values of vars, which win over the file's
 	Profiles  []string            // of the recipe, laid over it in this order
 	Rehearse  bool                // every engine is replaced by the pilot in that engine's shape
-	Dir       string              // where a gallery recipe runs; "" is where one is
+	Dir       string              // where a gallery recipe runs; "" is the current folder
 	Self      string              // path of the hob program, for the built-in engine
 }

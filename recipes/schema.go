@@ -179,8 +179,8 @@ func (s *schema) mapping(r *rule) map[string]any {
 	return m
 }
 
-// exclusions say that of the keys which exclude each other no two are there; one
-// that is false is not there.
+// exclusions say that of the keys which exclude each other at most one is there. A key
+// that is false (tcp: false) counts as absent.
 func exclusions(r *rule) []any {
 	var all []any
 	off := map[string]any{"not": map[string]any{"const": false}}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// slips notes what is right as it stands and hardly meant: what only a shell would
-// fill in, and a second say about where an engine listens.
+// slips notes what is valid but hardly meant: what only a shell would fill in, and
+// arguments that tell an engine a second time where to listen.
 func (l *loader) slips(d *draft) {
 	if d.node.replica > 1 {
 		return // said of the first
@@ -246,7 +246,8 @@ func (l *loader) slipFlag(d *draft, flag, key string) {
 	}
 }
 
-// address is the key that says the part of an address which a text of an engine names.
+// address is the key of a recipe by which a word of an engine's command is filled in:
+// port or host; "" for words that name neither.
 func address(raw string) string {
 	for _, key := range []string{"port", "host"} {
 		if strings.Contains(raw, "${"+key+"}") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// ready reads how the task shows that it answers; nil for one that need not.
 func (l *loader) ready(d *draft) *Ready {
 	n := l.fact(d, "ready", readyRule)
 	if d.kind != "server" {
@@ -33,7 +34,7 @@ func (l *loader) ready(d *draft) *Ready {
 	return r
 }
 
-// key is what the server may ask for before it answers.
+// key fills in where the key comes from that the server wants to be asked with.
 func (r *Ready) key(n *node, e *engine) {
 	r.APIKey = n.get("api_key").str()
 	if e != nil {
@@ -42,7 +43,7 @@ func (r *Ready) key(n *node, e *engine) {
 	}
 }
 
-// headers are what a question is asked with besides the key.
+// headers reads what else http and completion send.
 func (l *loader) headers(n *node, r *Ready) {
 	said := n.get("headers")
 	if said == nil || said.form != mapping {
@@ -87,7 +88,8 @@ func (r *Ready) expect(n *node) {
 	}
 }
 
-// beside reports what is said of a question that is not asked.
+// beside reports keys that only go with a question (status and body with http, headers
+// with http or completion) where that question is not asked.
 func (l *loader) beside(d *draft, r *Ready) {
 	said := d.node.get("ready")
 	if said == nil || said.anyBad("http", "completion") {

@@ -56,7 +56,8 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
-// interrupted says so once, and what it kept from its end on lines of their own.
+// interrupted puts ErrInterrupted on the first line, once; what went wrong because of
+// it follows on lines of its own.
 func interrupted(err error) error {
 	if err == tasks.ErrInterrupted { //nolint:errorlint // that word alone, nothing around it
 		return err

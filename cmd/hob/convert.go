@@ -164,7 +164,7 @@ func (a *app) give(res *convert.Result, to writing, from string) error {
 	return err
 }
 
-// note is one that compilers would write so.
+// note is a line as compilers write them: FILE:LINE: what became of which construct.
 func note(file string, kind convert.Kind, n convert.Note) string {
 	verb := "dropped"
 	if kind == convert.Live {

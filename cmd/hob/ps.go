@@ -84,7 +84,8 @@ func keepersOf(list []tasks.Status) []int {
 
 var verdictColumns = []string{"KEEPER", "COMMAND", "MEMORY READ", "GPU READ", "ARCHIVE"}
 
-// withVerdicts adds why each task is still here.
+// withVerdicts adds the columns of -v: what keeper and command turned out to be, when
+// memory was read, and where an archived run stands.
 func withVerdicts(rows [][]string, list []tasks.Status, people bool, now time.Time) [][]string {
 	for i, s := range list {
 		gpuRead := moment(s.GPUAt, people, now)

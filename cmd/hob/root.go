@@ -103,7 +103,7 @@ func most(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// flags that several verbs have.
+// jsonFlag and dryRunFlag add flags that several verbs have.
 func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.json, "json", false, "write JSON")
 }
