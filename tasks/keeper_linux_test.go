@@ -47,7 +47,7 @@ func TestKeeperRecordsASignal(t *testing.T) {
 }
 
 // TestInstantExits: a command that has ended before anybody can look loses
-// neither its status nor its output nor its place in the records (faults 28, 29).
+// neither its status nor its output nor its place in the records.
 func TestInstantExits(t *testing.T) {
 	t.Parallel()
 	times := 200
@@ -69,7 +69,7 @@ func TestInstantExits(t *testing.T) {
 	}
 }
 
-// TestLogIsCompleteThroughRotation (fault 29).
+// TestLogIsCompleteThroughRotation: the files together hold every line, once and in order.
 func TestLogIsCompleteThroughRotation(t *testing.T) {
 	g := newRig(t, sweep.Job).sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i of the output"; i=$((i+1)); done; printf end`)
 	g.spec.Log = LogPolicy{MaxBytes: 64 << 10, Keep: 20}
@@ -163,7 +163,7 @@ func TestMemoryOfTheTree(t *testing.T) {
 	}
 }
 
-// TestQuietJobCompletes: exit 0 without a word of output is completed (fault 40).
+// TestQuietJobCompletes: exit 0 without a word of output is completed.
 func TestQuietJobCompletes(t *testing.T) {
 	g := newRig(t, sweep.Job, "true").start()
 	g.until("the command is recorded", func() bool { return g.keeper().Command != nil })

@@ -96,7 +96,7 @@ func TestUnreadyAgain(t *testing.T) {
 	g.until("unready", func() bool { k := g.keeper(); return !k.Ready && k.WasReady && k.ReadyNote != "" })
 }
 
-// TestStrangerOnThePort: an answer of somebody else is none (fault 37).
+// TestStrangerOnThePort: an answer of somebody else is none.
 func TestStrangerOnThePort(t *testing.T) {
 	g := listener(t)
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.spec.Port))

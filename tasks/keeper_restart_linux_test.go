@@ -29,7 +29,7 @@ func TestRestartPolicy(t *testing.T) {
 	if _, err := g.dir.ReadExit(); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("exit.json of the life before is still there: %v", err)
 	}
-	// A stop is never followed by a restart (fault 43).
+	// A stop is never followed by a restart.
 	g.signal(syscall.SIGTERM)
 	g.code()
 	if data, _ := os.ReadFile(filepath.Join(g.spec.Dir, "starts")); bytes.Count(data, []byte("x")) != 3 {
@@ -40,7 +40,7 @@ func TestRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestCrashLoopEnds, in failed (fault 43).
+// TestCrashLoopEnds: a command that goes on ending is given up, and the task has failed.
 func TestCrashLoopEnds(t *testing.T) {
 	g := newRig(t, sweep.Server).sh(`echo x >>starts; exit 4`)
 	g.spec.Restart = Restart{Policy: "always", Max: 2, Backoff: 10 * time.Millisecond}
@@ -88,7 +88,7 @@ func TestStopDuringTheBackoff(t *testing.T) {
 }
 
 // TestCyclesLeaveNothing: starts and stops leave no process, file or terminal
-// behind (fault 45).
+// behind.
 func TestCyclesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	times := 100

@@ -142,7 +142,7 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// TestSecretsStandOnlyInTheSpec (fault 49).
+// TestSecretsStandOnlyInTheSpec: in no argument list, no other record and no log of hob's.
 func TestSecretsStandOnlyInTheSpec(t *testing.T) {
 	t.Parallel()
 	const secret = "hf_tHiSiStHeSeCrEt"

@@ -97,7 +97,7 @@ func TestTermStops(t *testing.T) {
 }
 
 // TestSurvivorsOfAServerEndAfterTheGrace: the server is killed hard; what it
-// leaves has the grace to end by itself, and is then ended (fault 12).
+// leaves has the grace to end by itself, and is then ended.
 func TestSurvivorsOfAServerEndAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, sweep.Server).sh(stragglers + `while :; do sleep 0.1; done`)
@@ -164,7 +164,7 @@ func TestLeftoversOfAShellAreKept(t *testing.T) {
 }
 
 // TestCaptureOutlivesTheKeeper: a keeper that is killed by force has written
-// down what is to be looked for (fault 18).
+// down what is to be looked for.
 func TestCaptureOutlivesTheKeeper(t *testing.T) {
 	g := newRig(t, sweep.Server).sh(stragglers + `while :; do sleep 0.1; done`).start().up()
 	pids := g.stragglers()

@@ -67,7 +67,7 @@ func (g *rig) gone() {
 }
 
 // TestTmuxInstantExits: where tmux loses the status of quick exits, and pipe-pane
-// their output, the keeper's records have both (faults 28, 29).
+// their output, the keeper's records have both.
 func TestTmuxInstantExits(t *testing.T) {
 	t.Parallel()
 	s := tmuxtest.New(t)
@@ -91,7 +91,7 @@ func TestTmuxInstantExits(t *testing.T) {
 }
 
 // TestTmuxEndsByAnotherHand: however a session ends, its tree is stopped and
-// reported (faults 11, 18).
+// reported.
 func TestTmuxEndsByAnotherHand(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(g *rig, s *tmux.Server, pane tmux.Pane) error{
@@ -204,7 +204,7 @@ func (g *rig) args(name string) []int {
 }
 
 // TestTmuxServerInsideATask: the sessions of a person that live below a server
-// task are not ended with it; the task has survivors, and says so (faults 9, 41).
+// task are not ended with it; the task has survivors, and says so.
 func TestTmuxServerInsideATask(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, sweep.Server)

@@ -221,7 +221,7 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 	out.Hook = s.afterStop(ctx)
 }
 
-// runStop is design section 6 for one task.
+// runStop is the stop protocol (README, "Stop and sweep") for one task.
 func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, o StopOptions, out *Outcome) {
 	run, err := r.recorded()
 	if err != nil {

@@ -44,7 +44,7 @@ func fill(t *testing.T, dir string) string {
 	return path
 }
 
-// TestFullDisk: a clear error before anything starts, and nothing half-recorded (fault 48).
+// TestFullDisk: a clear error before anything starts, and nothing half-recorded.
 func TestFullDisk(t *testing.T) {
 	home := filepath.Join(mountTmpfs(t, "size=1m"), "hob")
 	s, err := OpenStore(home)
@@ -97,7 +97,7 @@ func assertNoTemps(t *testing.T, home string) {
 	}
 }
 
-// TestReadOnlyHome: a clear error, and what is there can still be looked at (fault 48).
+// TestReadOnlyHome: a clear error, and what is there can still be looked at.
 func TestReadOnlyHome(t *testing.T) {
 	dir := mountTmpfs(t, "size=1m")
 	home := filepath.Join(dir, "hob")

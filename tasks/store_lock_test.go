@@ -145,7 +145,7 @@ func addOne(r *RunDir) error {
 	return errors.Join(r.Write(v), r.Append(Event{What: "one more"}))
 }
 
-// TestTwoWritersLoseNothing: two programs, and two goroutines, at once (fault 42).
+// TestTwoWritersLoseNothing: two programs, and two goroutines, at once.
 func TestTwoWritersLoseNothing(t *testing.T) {
 	r, d := newTask(t)
 	if err := r.Write(Run{Name: "chat", UpdatedAt: time.Unix(0, 0)}); err != nil {

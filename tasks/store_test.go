@@ -165,7 +165,7 @@ func TestValidName(t *testing.T) {
 	}
 }
 
-// TestBadNamesLeadNowhere: a run id with "../" must not reach a file (fault 44).
+// TestBadNamesLeadNowhere: a run id with "../" must not reach a file.
 func TestBadNamesLeadNowhere(t *testing.T) {
 	s := newStore(t)
 	victim := filepath.Join(s.Home, "victim")
@@ -240,7 +240,7 @@ func recordKinds(r *RunDir, d *TaskDir) map[string]struct{ read, write func() er
 }
 
 // TestCutAtEveryByte: wherever a record was cut, it is torn, it is kept byte by
-// byte, and no writer replaces it (fault 42).
+// byte, and no writer replaces it.
 func TestCutAtEveryByte(t *testing.T) {
 	r, d := newTask(t)
 	for path, use := range recordKinds(r, d) {

@@ -177,7 +177,7 @@ func needed(needs, file string, cut bool) bool {
 }
 
 // TestBrokenRecords breaks each kind of record in each way, and calls each verb:
-// the file is named and kept as it is, the verb does the rest and exits 4 (fault 42).
+// the file is named and kept as it is, the verb does the rest and exits 4.
 func TestBrokenRecords(t *testing.T) {
 	ways := map[string]func(path string, whole []byte) error{
 		"cut":   func(path string, whole []byte) error { return os.WriteFile(path, whole[:len(whole)/2], 0o600) },

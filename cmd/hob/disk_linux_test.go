@@ -110,7 +110,7 @@ func (b *brokenHome) want(code int, words string, args ...string) {
 
 // TestFullDiskAroundAStop: nothing is started on a full disk, and what runs is
 // stopped all the same, with its records; when not even those find room, it is
-// stopped from memory, and exit 4 (fault 48).
+// stopped from memory, and exit 4.
 func TestFullDiskAroundAStop(t *testing.T) {
 	b := smallDisk(t)
 	recipe := filepath.Join(b.dir, "hob.yaml")
@@ -145,7 +145,7 @@ func TestFullDiskAroundAStop(t *testing.T) {
 
 // TestReadOnlyFolderAroundAStop: what can be looked at is shown, nothing is begun
 // that could not be written down, and the keepers, who can stop a task without a
-// record, are named (fault 48).
+// record, are named.
 func TestReadOnlyFolderAroundAStop(t *testing.T) {
 	b := smallDisk(t)
 	recipe := filepath.Join(b.dir, "hob.yaml")

@@ -23,7 +23,8 @@ the records are claims, and the processes are looked at.
 
 Off a terminal: tab-separated, without headers: run, task, kind, state, pid, port,
 started, ready, memory and GPU memory in bytes, restarts, url, note. What is not
-known is empty. Memory is what the keepers have read last: -v says when.`,
+known is empty. Memory is what the keepers have read last, GPU memory what one of them
+has for all, at most every 10 s: -v says when. Exit 4 when a state is unverified.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,9 @@ it depends on is there, and wait until the servers answer. They go on when hob
 has ended. RECIPE is a file, or the name of a recipe; without it ./hob.yaml.
 With TASKs, or groups of tasks, only these are started, and what they depend on.
 
-Of a run that is up, tasks that live are left alone and others are started.
+Of a run that is up, tasks that live are left alone and others are started. On a
+terminal it shows what each task waits for and its last log line, elsewhere a plain
+line for each step.
 
 With --dry-run nothing is started: for each task the exact command, the names of
 the environment that it would get, its port, GPUs, readiness, stop, and the tmux
