@@ -9,9 +9,12 @@ LINT     = $(TOOLS)/golangci-lint-$(LINT_VERSION)
 # The same versions everywhere; raise them on purpose.
 LINT_VERSION = v2.15.0
 
-.PHONY: all build install setup setup-test test demo demo-ollama bench lint cross soak clean
+.PHONY: all help build install setup setup-test test demo demo-ollama bench lint cross soak clean
 
 all: build
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 
 build: ## bin/hob
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/hob ./cmd/hob
@@ -44,7 +47,7 @@ bench: setup-test build ## ratios, each measured in one run
 soak: setup-test ## longer: every cut at every turn, 300 random ones, 500 steps of ten hobs at once, 100,000 schedules
 	HOB_SOAK=1 HOB_SCHEDULES=100000 go test -timeout 6h ./sweep ./cmd/hob/e2e
 
-lint: $(LINT)
+lint: $(LINT) ## gofmt, go vet, golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	$(LINT) run ./...
@@ -60,5 +63,5 @@ cross: ## every system that hob claims to build on; its tests are compiled too
 	  CGO_ENABLED=0 GOOS=$${os%/*} GOARCH=$${os#*/} go vet ./... || exit 1; \
 	done
 
-clean:
+clean: ## takes bin and .tools away
 	rm -rf bin .tools

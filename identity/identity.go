@@ -26,7 +26,7 @@
 // [Finding].Row names the row that decided:
 //
 //	1   malformed record, pid < 1 or larger than any pid, token of
-//	    another system, neither inode nor token                       unverifiable
+//	    another system, neither inode nor token                        unverifiable
 //	2   our boot id cannot be read                                     unverifiable
 //	3   another boot: of this machine (machine id and host name
 //	    equal, both in the initial pid namespace)                      gone
