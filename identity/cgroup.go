@@ -1,14 +1,12 @@
 package identity
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
-	"strconv"
-	"strings"
+	"time"
 )
 
 // CgroupRef is what is written down about a cgroup of version 2, stored as one
@@ -52,10 +50,20 @@ type Cgroup interface {
 	FD() int
 	// Procs lists the living processes in it and in all cgroups below it.
 	Procs() (CgroupProcs, error)
-	// Kill ends everything in it and below it, forks under way included, by one
-	// write. It lists first, and goes on only if allow says nil to that list.
-	// Someone of another pid namespace cannot be named, so Kill refuses.
-	Kill(allow func(CgroupProcs) error) error
+	// Frozen reports whether somebody has said of this cgroup that all in it is to
+	// be frozen.
+	Frozen() (bool, error)
+	// Freeze says so. What is in it and below it stops running one by one, as each
+	// comes out of the kernel, and so does who is moved in; who is moved out goes on.
+	// It ends nobody, and a KILL ends who is frozen. ErrUnsupported means that the
+	// kernel cannot (before Linux 5.2).
+	Freeze() error
+	// AwaitFrozen waits, until the deadline at the latest, until none in it runs any
+	// more, and reports whether that is so. One that is held up in the kernel
+	// (state D) goes on when that lets it go.
+	AwaitFrozen(ctx context.Context, deadline time.Time) (bool, error)
+	// Thaw lets all go on.
+	Thaw() error
 	// Remove removes it and what is below it. It errors where somebody is in it.
 	Remove() error
 	// Close gives the directory back.
@@ -88,7 +96,9 @@ type CgroupDir interface {
 	Kid(name string) (CgroupDir, error)
 	Parent() (CgroupDir, error)
 	Rmdir(name string) error
-	Kill() error
+	Freezing() (bool, error) // what was written last
+	SetFrozen(bool) error
+	AwaitFrozen(ctx context.Context, deadline time.Time) (bool, error)
 	Close()
 }
 
@@ -204,236 +214,6 @@ func (c cgroups) discardIntended(ref CgroupRef) error {
 		return fmt.Errorf("remove cgroup %s: %w", ref.Path, err)
 	}
 	return nil
-}
-
-// cgroup is an open one.
-type cgroup struct {
-	ref CgroupRef
-	dir CgroupDir
-}
-
-func (g *cgroup) Ref() CgroupRef { return g.ref }
-func (g *cgroup) FD() int        { return g.dir.FD() }
-
-func (g *cgroup) Close() error {
-	g.dir.Close()
-	return nil
-}
-
-// Procs lists those of the cgroup itself, then those of the ones below it.
-func (g *cgroup) Procs() (CgroupProcs, error) {
-	var out CgroupProcs
-	pids, err := g.dir.Procs()
-	if err == nil {
-		out.add(pids)
-		err = gather(g.dir, &out, 0)
-	}
-	if err != nil {
-		return CgroupProcs{}, fmt.Errorf("list cgroup %s: %w", g.ref.Path, looked(err))
-	}
-	slices.Sort(out.PIDs)
-	out.PIDs = slices.Compact(out.PIDs)
-	return out, nil
-}
-
-func (p *CgroupProcs) add(pids []int) {
-	for _, pid := range pids {
-		if pid == 0 {
-			p.Hidden++
-		} else {
-			p.PIDs = append(p.PIDs, pid)
-		}
-	}
-}
-
-// maxCgroupDepth bounds how far below a cgroup one looks. Deeper ones could not
-// be looked at.
-const maxCgroupDepth = 64
-
-// gather adds the processes of the cgroups below a directory. One that is removed
-// meanwhile has nobody in it. A threaded one does not list its processes: the
-// nearest one above it that is not threaded does.
-func gather(dir CgroupDir, out *CgroupProcs, depth int) error {
-	names, err := dir.Kids()
-	if err != nil {
-		return err
-	}
-	if depth == maxCgroupDepth && len(names) > 0 {
-		return errors.New("there are cgroups below it that are too deep")
-	}
-	for _, name := range names {
-		kid, err := dir.Kid(name)
-		if absentCgroup(err) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		err = gatherOne(kid, out, depth+1)
-		kid.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func gatherOne(kid CgroupDir, out *CgroupProcs, depth int) error {
-	pids, err := kid.Procs()
-	switch {
-	case absentCgroup(err):
-		return nil
-	case err != nil && !kid.Threaded():
-		return err
-	}
-	out.add(pids)
-	if err := gather(kid, out, depth); !absentCgroup(err) {
-		return err
-	}
-	return nil
-}
-
-// looked words a failed look at an open cgroup.
-func looked(err error) error {
-	if absentCgroup(err) {
-		return errRemoved
-	}
-	return fmt.Errorf("%w: %w", ErrUnverifiable, err)
-}
-
-func (g *cgroup) Kill(allow func(CgroupProcs) error) error {
-	procs, err := g.Procs()
-	if err != nil {
-		return err
-	}
-	if procs.Hidden > 0 {
-		return fmt.Errorf("kill cgroup %s: %w: %d processes in it are of another pid namespace", g.ref.Path, ErrUnverifiable, procs.Hidden)
-	}
-	if err := allow(procs); err != nil {
-		return fmt.Errorf("kill cgroup %s: %w", g.ref.Path, err)
-	}
-	if err := g.dir.Kill(); err != nil {
-		if absentCgroup(err) {
-			err = errRemoved
-		}
-		return fmt.Errorf("kill cgroup %s: %w", g.ref.Path, err)
-	}
-	return nil
-}
-
-func (g *cgroup) Remove() error {
-	err := removeBelow(g.dir, 0)
-	if err == nil {
-		err = g.unlink()
-	}
-	if err != nil && !absentCgroup(err) {
-		return fmt.Errorf("remove cgroup %s: %w", g.ref.Path, err)
-	}
-	return nil
-}
-
-// unlink takes the directory out of the one above it, if its name there still
-// stands for it.
-func (g *cgroup) unlink() error {
-	parent, err := g.dir.Parent()
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	name := path.Base(g.ref.Path)
-	now, err := parent.Kid(name)
-	if err != nil {
-		return err
-	}
-	now.Close()
-	if now.Inode() != g.ref.Inode {
-		return errRemoved
-	}
-	return parent.Rmdir(name)
-}
-
-// removeBelow removes the empty cgroups below a directory, the deepest first.
-func removeBelow(dir CgroupDir, depth int) error {
-	names, err := dir.Kids()
-	if err != nil || depth > maxCgroupDepth {
-		return err
-	}
-	for _, name := range names {
-		kid, err := dir.Kid(name)
-		if err == nil {
-			err = removeBelow(kid, depth+1)
-			kid.Close()
-		}
-		if err == nil {
-			err = dir.Rmdir(name)
-		}
-		if err != nil && !absentCgroup(err) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// absentCgroup reports whether an error says that the cgroup is not there any more.
-func absentCgroup(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrGone)
-}
-
-// parseCgroupMounts finds where cgroups of version 2 are mounted, in
-// /proc/self/mountinfo (proc_pid_mountinfo(5)): the place, and which of the
-// cgroups its root is, seen from the reader's cgroup namespace. The last one
-// comes first: it is on top.
-func parseCgroupMounts(mountinfo []byte) (mounts []cgroupMount) {
-	for line := range bytes.Lines(mountinfo) {
-		left, right, ok := strings.Cut(string(line), " - ")
-		f := strings.Fields(left)
-		if !ok || len(f) < 5 || !strings.HasPrefix(right, "cgroup2 ") {
-			continue
-		}
-		mounts = append(mounts, cgroupMount{at: unescapeMount(f[4]), root: unescapeMount(f[3])})
-	}
-	slices.Reverse(mounts)
-	return mounts
-}
-
-type cgroupMount struct{ at, root string }
-
-// dirOf is the directory of a cgroup below the mount; ok is false when the mount
-// does not show it.
-func (m cgroupMount) dirOf(cgroup string) (dir string, ok bool) {
-	rel, ok := strings.CutPrefix(cgroup, strings.TrimSuffix(m.root, "/"))
-	if !ok || rel != "" && rel[0] != '/' || strings.HasPrefix(cgroup, "/..") {
-		return "", false
-	}
-	return path.Join(m.at, rel), true
-}
-
-// unescapeMount undoes the octal escapes of mountinfo.
-func unescapeMount(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
-// unifiedCgroup is a process's cgroup of version 2 in /proc/PID/cgroup.
-func unifiedCgroup(text []byte) (path string, ok bool) {
-	for line := range bytes.Lines(text) {
-		if p, ok := bytes.CutPrefix(line, []byte("0::")); ok {
-			return strings.TrimSuffix(string(p), "\n"), true
-		}
-	}
-	return "", false
 }
 
 // noCgroups is a host without any.

@@ -146,24 +146,6 @@ func (d *cgroupDir) Rmdir(name string) error {
 	return nil
 }
 
-// Kill is the one place that ends a cgroup (Linux 5.14).
-func (d *cgroupDir) Kill() error {
-	const file = "cgroup.kill"
-	fd, err := openRetry(d.fd, file, unix.O_WRONLY)
-	if errors.Is(err, fs.ErrNotExist) && d.there() {
-		return fmt.Errorf("%w: this kernel has no cgroup.kill", ErrUnsupported)
-	}
-	if err != nil {
-		return err
-	}
-	defer closeFD(fd)
-	_, err = unix.Write(fd, []byte("1"))
-	if errors.Is(err, unix.ENODEV) {
-		return errRemoved
-	}
-	return err
-}
-
 // there reports whether the cgroup has not been removed.
 func (d *cgroupDir) there() bool {
 	_, err := d.read("cgroup.type")

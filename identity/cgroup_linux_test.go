@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,8 +81,8 @@ func storedCgroup(t *testing.T, r CgroupRef) (out CgroupRef) {
 }
 
 // TestCgroup: what is started in a cgroup, and what that forks, is listed, also
-// from cgroups below; a refusal of the caller's leaves all alive; one write ends
-// all; an empty cgroup is removed with those below it.
+// from cgroups below; all of it can be frozen, ended so, and thawed; an empty cgroup is
+// removed with those below it.
 func TestCgroup(t *testing.T) {
 	g := room(t, "life")
 	if pids := procsOf(t, g); len(pids) != 0 {
@@ -113,18 +115,12 @@ func TestCgroup(t *testing.T) {
 	if err := again.Remove(); err == nil {
 		t.Fatal("removed with processes in it")
 	}
-	no := errors.New("no")
-	if err := again.Kill(func(p CgroupProcs) error { return no }); !errors.Is(err, no) {
-		t.Errorf("kill: %v", err)
+	freeze(t, again)
+	if got := procsOf(t, again); !slices.Equal(got, all) {
+		t.Errorf("frozen, it lists %v, want %v", got, all)
 	}
-	for _, pid := range all {
-		if !lives(pid) {
-			t.Errorf("%d was ended although the caller refused", pid)
-		}
-	}
-	asked := []int{}
-	if err := again.Kill(func(p CgroupProcs) error { asked = p.PIDs; return nil }); err != nil || !slices.Equal(asked, all) {
-		t.Errorf("kill: %v, asked for %v", err, asked)
+	for _, pid := range all { // a KILL needs no thaw
+		endByPin(t, pid)
 	}
 	eventually(t, "all to end", func() bool { return !lives(shell.pid) && !lives(kid) && !lives(deep.pid) })
 	eventually(t, "it to be removed", func() bool { return again.Remove() == nil })
@@ -159,8 +155,17 @@ func TestCgroupRemade(t *testing.T) {
 	if p, err := old.Procs(); !errors.Is(err, ErrGone) {
 		t.Errorf("listed another: %v, %v", p, err)
 	}
-	if err := old.Kill(func(CgroupProcs) error { return nil }); !errors.Is(err, ErrGone) {
-		t.Errorf("kill: %v", err)
+	if err := old.Freeze(); !errors.Is(err, ErrGone) {
+		t.Errorf("freeze: %v", err)
+	}
+	if _, err := old.Frozen(); !errors.Is(err, ErrGone) {
+		t.Errorf("frozen: %v", err)
+	}
+	if _, err := old.AwaitFrozen(context.Background(), time.Time{}); !errors.Is(err, ErrGone) {
+		t.Errorf("await: %v", err)
+	}
+	if err := old.Thaw(); !errors.Is(err, ErrGone) {
+		t.Errorf("thaw: %v", err)
 	}
 	if err := old.Remove(); err != nil {
 		t.Errorf("remove: %v", err)
@@ -247,9 +252,6 @@ func TestCgroupThreaded(t *testing.T) {
 	if p, err := c.Procs(); !errors.Is(err, ErrUnverifiable) {
 		t.Errorf("a threaded one: %v, %v", p, err)
 	}
-	if err := c.Kill(func(CgroupProcs) error { return nil }); !errors.Is(err, ErrUnverifiable) || !lives(s.pid) {
-		t.Errorf("kill of a threaded one: %v", err)
-	}
 	_ = s.Process.Kill()
 	eventually(t, "it to end", func() bool { return !lives(s.pid) })
 }
@@ -264,9 +266,6 @@ func init() {
 		defer g.Close()
 		if p, err := g.Procs(); err != nil || p.Hidden != 1 || len(p.PIDs) != 0 {
 			o.Errorf("%+v, %v: one of another pid namespace was to be counted", p, err)
-		}
-		if err := g.Kill(func(CgroupProcs) error { return nil }); !errors.Is(err, ErrUnverifiable) {
-			o.Errorf("kill: %v", err)
 		}
 		o.must("hide the cgroups", unix.Unmount(ref.Mount, unix.MNT_DETACH))
 		if _, err := o.Cgroups().Place("x"); !errors.Is(err, ErrUnsupported) {
@@ -294,10 +293,10 @@ func init() {
 		if p, err := g.Procs(); err != nil || !slices.Equal(p.PIDs, []int{cmd.Process.Pid}) {
 			o.Errorf("%+v, %v", p, err)
 		}
-		if err := g.Kill(func(CgroupProcs) error { return nil }); err != nil {
-			o.Errorf("kill: %v", err)
-		}
+		freeze(o, g)
+		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		o.must("thaw", g.Thaw())
 		eventually(o, "it to be removed", func() bool { return g.Remove() == nil })
 		at.Path = filepath.Join(at.Mount, "hob-test-not-allowed")
 		if _, err := all.Make(at); !errors.Is(err, os.ErrPermission) {
@@ -369,8 +368,9 @@ func TestCgroupList(t *testing.T) {
 	if len(pids) != 301 {
 		t.Errorf("%d are listed, want 301", len(pids))
 	}
-	if err := g.Kill(func(CgroupProcs) error { return nil }); err != nil {
-		t.Fatal(err)
+	freeze(t, g)
+	for _, pid := range pids {
+		endByPin(t, pid)
 	}
 	eventually(t, "all to end", func() bool { return !slices.ContainsFunc(pids, lives) })
 	if text, err := os.ReadFile(g.Ref().Path + "/cgroup.events"); err != nil || !strings.Contains(string(text), "populated 0") {

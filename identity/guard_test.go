@@ -179,8 +179,11 @@ func offencesIn(fset *token.FileSet, f *ast.File, info *types.Info) (out []strin
 		case *ast.Ident:
 			what = offence(info.Uses[n], room, where, test)
 		case *ast.BasicLit:
-			if room != "identity" && room != "sim" && n.Value == `"cgroup.kill"` && !test {
-				what = "the file that ends a cgroup"
+			switch {
+			case n.Value == `"cgroup.kill"` && !test:
+				what = "a file that ends whoever is in a cgroup, looked at or not"
+			case n.Value == `"cgroup.freeze"` && !test && room != "identity":
+				what = "the file that freezes a cgroup"
 			}
 		case *ast.CallExpr:
 			if what = killer(n, info); test && baselines[where] {

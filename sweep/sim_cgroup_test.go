@@ -3,8 +3,11 @@
 package sweep_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,10 +43,7 @@ func (s *scene) migrations() {
 		return
 	}
 	for range 1 + s.src.Intn(3) {
-		move := s.intrude
-		if s.src.Intn(3) == 2 {
-			move = s.emigrate
-		}
+		move := sim.Pick(s.src, s.intrude, s.intrude, s.emigrate, s.freezes)
 		s.w.At(time.Duration(s.src.Intn(4000))*time.Millisecond, move)
 	}
 }
@@ -70,9 +70,25 @@ func (s *scene) intrude() {
 	}
 }
 
+// freezes has a person freeze the task's cgroup, or what the caller has frozen, and
+// perhaps thaw it.
+func (s *scene) freezes() {
+	if s.group == nil {
+		return
+	}
+	s.w.Freeze(s.group, true)
+	if s.src.Intn(2) == 1 {
+		s.w.At(time.Duration(s.src.Intn(1000))*time.Millisecond, func() {
+			if s.group != nil {
+				s.w.Freeze(s.group, false)
+			}
+		})
+	}
+}
+
 // emigrate has a process of the task leave the cgroup.
 func (s *scene) emigrate() {
-	if p := s.anyOfTree(); p != nil {
+	if p := s.anyOfTree(); p != nil && s.group != nil {
 		s.emigrated = true
 		s.w.Move(p, s.w.RootCgroup())
 	}
@@ -96,7 +112,7 @@ func (s *scene) remake() {
 // checkCgroup: who is in the task's cgroup is named, whatever has become of the
 // keeper; where the cgroup never held anybody else's, it is ended.
 func (s *scene) checkCgroup(bad bad) {
-	s.checkGroupKills(bad)
+	s.checkFreezes(bad)
 	if s.group == nil || !s.clear() || s.err != nil {
 		return
 	}
@@ -123,111 +139,25 @@ func (s *scene) excusedOwn(p *sim.Process) bool {
 	return slices.ContainsFunc(s.target.Spared, func(r identity.Ref) bool { return s.w.Truth(r) == p })
 }
 
-// checkGroupKills: whoever a cgroup.kill ended was on disk before, or was forked
-// after the list was made that went there.
-func (s *scene) checkGroupKills(bad bad) {
-	l := s.w.Ledger()
-	for _, d := range l.Deliveries {
-		if !d.Group || d.Unseen || s.full {
-			continue
-		}
-		held := slices.ContainsFunc(l.Saves, func(sv sim.Save) bool {
-			return sv.Step < d.Step && slices.Contains(sv.Serials, d.To.Serial())
-		})
-		if !held && d.At.Sub(d.To.Born()) > settled {
-			bad("ended by cgroup.kill without being in a saved capture: %v", d)
+// checkFreezes: hob waits until the cgroup is frozen, thaws it whatever comes between,
+// in the next invocation if need be, and not what somebody else has frozen.
+func (s *scene) checkFreezes(bad bad) {
+	for _, d := range s.w.Ledger().Deliveries {
+		if d.Early > 0 && d.Early < 400*time.Millisecond && d.Sig == syscall.SIGKILL && !s.wasCut() {
+			bad("killed %v after its cgroup was to be frozen, while others in it ran: %v", d.Early, d)
 		}
 	}
-}
-
-// diedAt reports whether one of them ended while a cgroup was killed: who ended by
-// itself in the moment between the list and the write cannot be told from it.
-func diedAt(all []*sim.Process, at time.Time) bool {
-	return slices.ContainsFunc(all, func(p *sim.Process) bool {
-		return !p.Alive() && at.Sub(p.Died()).Abs() < 20*time.Millisecond
-	})
-}
-
-// The faults of cgroups that are planted between hob and the world.
-
-// grouped is a host with other cgroups.
-type grouped struct {
-	identity.Host
-	cgroups func(identity.Cgroups) identity.Cgroups
-}
-
-func (h grouped) Cgroups() identity.Cgroups { return h.cgroups(h.Host.Cgroups()) }
-
-// unlooked kills a cgroup without looking who is in it.
-type unlooked struct {
-	identity.Cgroups
-	s *scene
-}
-
-type unlookedGroup struct {
-	identity.Cgroup
-	s *scene
-}
-
-func (c unlooked) Open(ref identity.CgroupRef) (identity.Cgroup, error) {
-	g, err := c.Cgroups.Open(ref)
-	if err != nil {
-		return nil, err
+	for _, f := range s.w.Ledger().Freezes {
+		if f.Theirs && !s.wasCut() {
+			bad("took over what somebody else has frozen, at %v", f.At)
+		}
 	}
-	return unlookedGroup{g, c.s}, nil
-}
-
-func (g unlookedGroup) Procs() (identity.CgroupProcs, error) {
-	p, err := g.Cgroup.Procs()
-	p.PIDs = slices.DeleteFunc(p.PIDs, func(pid int) bool {
-		q := g.s.w.Find(pid)
-		return q == nil || q.Tree() != simTask
-	})
-	return p, err
-}
-
-func (g unlookedGroup) Kill(func(identity.CgroupProcs) error) error {
-	return g.Cgroup.Kill(func(identity.CgroupProcs) error { return nil })
-}
-
-// byPath takes the cgroup that has the recorded path for the recorded one.
-type byPath struct {
-	identity.Cgroups
-	s *scene
-}
-
-func (c byPath) Open(ref identity.CgroupRef) (identity.Cgroup, error) {
-	g, err := c.Cgroups.Open(ref)
-	for guess := ref.Inode + 1; err != nil && c.s.w.CgroupAt(ref.Path) != nil && guess < ref.Inode+50; guess++ {
-		try := ref
-		try.Inode = guess
-		g, err = c.Cgroups.Open(try)
+	if s.group == nil || !s.clear() || s.turns[len(s.turns)-1].cut {
+		return
 	}
-	return g, err
-}
-
-// welcoming takes everybody in the cgroup for one of the task's.
-type welcoming struct {
-	identity.Host
-	s *scene
-}
-
-type welcomed struct{ over }
-
-func (h welcoming) Open(pid int) (identity.Handle, error) {
-	pin, err := h.Host.Open(pid)
-	if err != nil {
-		return nil, err
+	if on, byHob := s.group.Frozen(); on && byHob {
+		bad("the cgroup is left frozen by hob")
 	}
-	return welcomed{over{pin, h.s}}, nil
-}
-
-func (h welcomed) Read(want identity.Field) (identity.Process, error) {
-	row, err := h.Handle.Read(want)
-	if p := h.s.w.Find(row.PID); err == nil && want&identity.WantEnviron != 0 && p != nil && p.Cgroup() == h.s.group {
-		row.Start, row.Environ, row.Stamp = h.s.command.Ref().Start, nil, h.s.target.Stamp
-	}
-	return row, err
 }
 
 // TestCgroupOutsider: one that was seen in the cgroup, and is none of the task's,
@@ -256,7 +186,7 @@ func TestCgroupOutsider(t *testing.T) {
 // TestCgroupFindsWhatGrewUnseen: what has forked and left everything behind since
 // the last rolling capture of a keeper that was killed is ended.
 func TestCgroupFindsWhatGrewUnseen(t *testing.T) {
-	for _, o := range []sim.Options{{}, {NoCgroupKill: true}, {NoPidfs: true}, {NoChildren: true}} {
+	for _, o := range []sim.Options{{}, {NoFreezer: true}, {NoPidfs: true}, {NoChildren: true}} {
 		f := newFamily(o)
 		mid := f.child.Fork(sim.Proc{Setsid: true})
 		unseen := mid.Fork(sim.Proc{Setsid: true, Env: []string{}, Args: []string{"x"}, Do: []sim.Behaviour{sim.Swallow(15)}})
@@ -266,8 +196,8 @@ func TestCgroupFindsWhatGrewUnseen(t *testing.T) {
 		if wrong := f.check(); len(wrong) > 0 || unseen.Alive() || f.report.Verdict != sweep.Clean {
 			t.Errorf("%+v: alive %t: %s\n%v", o, unseen.Alive(), strings.Join(wrong, "\n"), played{f.scene, nil})
 		}
-		if byOne := len(f.w.Ledger().GroupKills) > 0; byOne == o.NoCgroupKill {
-			t.Errorf("%+v: ended by one write: %t", o, byOne)
+		if frozen := len(f.w.Ledger().Freezes) > 0; frozen == o.NoFreezer {
+			t.Errorf("%+v: frozen: %t", o, frozen)
 		}
 		if !strings.Contains(strings.Join(f.report.Host.Notes, " "), "nobody else bears its stamp") {
 			t.Errorf("%q", f.report.Host.Notes)
@@ -275,61 +205,96 @@ func TestCgroupFindsWhatGrewUnseen(t *testing.T) {
 	}
 }
 
-// TestCgroupLastInstant: who is moved in after the last look at who is there ends with
-// the cgroup, and no test takes that for a stranger that was signalled; who was there
-// at that look is none of these.
+// TestCgroupLastInstant: who is moved in after the last look at who is there is frozen
+// with the others, goes on when they have ended, and nothing else happens to it.
 func TestCgroupLastInstant(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		before bool
-	}{{"before the last look", true}, {"after it", false}} {
+		name          string
+		before, after bool
+	}{{"before the freeze", true, false}, {"while it is frozen", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFamily(sim.Options{})
 			guest := f.w.Spawn(f.w.Init(), sim.Proc{Stranger: true, Setsid: true, Args: []string{"/usr/bin/guest"}})
-			f.host = grouped{f.host, func(all identity.Cgroups) identity.Cgroups {
-				return hurried{all, func() { f.w.Move(guest, f.group) }, c.before}
-			}}
+			move, worked := func() { f.w.Move(guest, f.group) }, 0
+			f.faulty(func(g identity.Cgroup) identity.Cgroup { return visited{g, c.before, c.after, move} })
 			f.force()
 			f.stop(false)
-			if wrong := f.check(); len(wrong) > 0 || guest.Alive() != c.before {
-				t.Errorf("the guest lives: %t; %s\n%v", guest.Alive(), strings.Join(wrong, "\n"), played{f.scene, nil})
+			guest.After(0, func() { worked++ })
+			f.w.Pass(time.Second)
+			if wrong := f.check(); len(wrong) > 0 || !guest.Alive() || guest.Frozen() || worked != 1 {
+				t.Errorf("the guest lives: %t, is frozen: %t; %s\n%v", guest.Alive(), guest.Frozen(), strings.Join(wrong, "\n"), played{f.scene, nil})
+			}
+			if len(f.w.Ledger().Freezes) == 0 {
+				t.Error("nothing was frozen")
 			}
 		})
 	}
 }
 
-// hurried moves somebody in just before, or just after, the look of a kill.
-type hurried struct {
-	identity.Cgroups
-	move   func()
-	before bool
-}
-
-type hurriedGroup struct {
+// visited has somebody come in just before it is frozen, or after.
+type visited struct {
 	identity.Cgroup
-	hurried
+	before, after bool
+	move          func()
 }
 
-func (c hurried) Open(ref identity.CgroupRef) (identity.Cgroup, error) {
-	g, err := c.Cgroups.Open(ref)
-	if err != nil {
-		return nil, err
-	}
-	return hurriedGroup{g, c}, nil
-}
-
-func (g hurriedGroup) Kill(allow func(identity.CgroupProcs) error) error {
+func (g visited) Freeze() error {
 	if g.before {
 		g.move()
-		return g.Cgroup.Kill(allow)
 	}
-	return g.Cgroup.Kill(func(p identity.CgroupProcs) error {
-		err := allow(p)
-		if err == nil {
-			g.move()
-		}
-		return err
-	})
+	return g.Cgroup.Freeze()
+}
+
+func (g visited) AwaitFrozen(ctx context.Context, until time.Time) (bool, error) {
+	on, err := g.Cgroup.AwaitFrozen(ctx, until)
+	if g.after {
+		g.move()
+	}
+	return on, err
+}
+
+// TestCgroupKnownGuest: with somebody in it who is known not to be the task's nothing
+// is frozen at all.
+func TestCgroupKnownGuest(t *testing.T) {
+	f := newFamily(sim.Options{})
+	guest := f.w.Spawn(f.w.Init(), sim.Proc{Stranger: true, Setsid: true, Args: []string{"/usr/bin/guest"}})
+	f.w.Move(guest, f.group)
+	f.stop(false)
+	if wrong := f.check(); len(wrong) > 0 || len(f.w.Ledger().Freezes) != 0 || !guest.Alive() {
+		t.Errorf("%v: %s\n%v", f.w.Ledger().Freezes, strings.Join(wrong, "\n"), played{f.scene, nil})
+	}
+}
+
+// TestCgroupThatDoesNotFreeze: with one that is stuck in a driver the others are ended
+// all the same, the report says who did not freeze, and the cgroup is thawed.
+func TestCgroupThatDoesNotFreeze(t *testing.T) {
+	f := newFamily(sim.Options{})
+	stuck := f.leader.Fork(sim.Proc{Stuck: true})
+	f.stop(false)
+	if wrong := f.check(); len(wrong) > 0 || f.below.Alive() || !stuck.Alive() || f.report.Verdict != sweep.Survivors {
+		t.Errorf("%s: %s\n%v", f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
+	}
+	want := fmt.Sprintf("did not freeze within 500ms: process %d is held up in state D, in gpu_wait", stuck.PID())
+	if !strings.Contains(strings.Join(f.report.Host.Notes, " "), want) {
+		t.Errorf("%q", f.report.Host.Notes)
+	}
+}
+
+// TestCgroupFrozenByOthers: what a person has frozen is ended, and stays frozen.
+func TestCgroupFrozenByOthers(t *testing.T) {
+	f := newFamily(sim.Options{})
+	f.w.Freeze(f.group, true)
+	f.w.Pass(time.Second)
+	f.stop(false)
+	if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Clean {
+		t.Errorf("%s: %s\n%v", f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
+	}
+	if on, byHob := f.group.Frozen(); !on || byHob {
+		t.Errorf("frozen %t, by hob %t", on, byHob)
+	}
+	if !strings.Contains(strings.Join(f.report.Host.Notes, " "), "frozen by somebody else") {
+		t.Errorf("%q", f.report.Host.Notes)
+	}
 }
 
 // TestCgroupAlien: one of another pid namespace has no number here, so nobody could

@@ -34,15 +34,10 @@ func (s *scene) check() (wrong []string) {
 
 type bad func(format string, args ...any)
 
-// checkSignals: nobody outside the tree is signalled, whatever has the number. The
-// one exception, which the README states: who is moved into the task's cgroup between
-// the last look at who is in it and the write that ends it. Nothing in the kernel
-// could hold the door.
+// checkSignals: nobody outside the tree is signalled, whatever has the number, and
+// whatever cgroup it is moved into.
 func (s *scene) checkSignals(bad bad) {
 	for _, d := range s.w.Ledger().Strays(simTask) {
-		if d.Unseen {
-			continue
-		}
 		bad("a stranger was signalled: %v", d)
 	}
 	asked := map[*sim.Process]int{}
@@ -166,7 +161,7 @@ func (s *scene) rightlyLeft(m sweep.ReportMember) bool {
 func (s *scene) checkFate(m sweep.ReportMember, all []*sim.Process, bad bad) {
 	killed := slices.ContainsFunc(s.w.Ledger().Deliveries, func(d sim.Delivery) bool {
 		return d.Sig == syscall.SIGKILL && slices.Contains(all, d.To)
-	}) || slices.ContainsFunc(s.w.Ledger().GroupKills, func(at time.Time) bool { return diedAt(all, at) })
+	})
 	if m.Fate == sweep.Killed && !killed && !s.wasCut() {
 		bad("%d is said to have been killed, and was not", m.PID)
 	}

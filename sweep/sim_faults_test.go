@@ -34,9 +34,21 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			s.host, s.disk.Cgroup, s.group = plain{s.host}, nil, nil // in a cgroup it would be found
 			s.w.At(time.Duration(300+s.src.Intn(300))*time.Millisecond, s.lose)
 		}, "the verdict is clean"},
-		{"cgroup.kill without looking who is in it", func(s *scene) {
-			s.host = grouped{s.host, func(c identity.Cgroups) identity.Cgroups { return unlooked{c, s} }}
+		{"kill without looking who is frozen", func(s *scene) {
+			s.faulty(func(g identity.Cgroup) identity.Cgroup { return unlooked{g, s} })
 		}, "a stranger was signalled"},
+		{"not thawing", func(s *scene) {
+			s.faulty(func(g identity.Cgroup) identity.Cgroup { return unthawed{g} })
+		}, "is left frozen by hob"},
+		{"not thawing what a hob that was cut has frozen", func(s *scene) {
+			s.faulty(func(g identity.Cgroup) identity.Cgroup { return &uncut{Cgroup: g} })
+		}, "is left frozen by hob"},
+		{"thawing what somebody else has frozen", func(s *scene) {
+			s.faulty(func(g identity.Cgroup) identity.Cgroup { return thawing{g} })
+		}, "took over what somebody else has frozen"},
+		{"judging before the freeze is complete", func(s *scene) {
+			s.faulty(func(g identity.Cgroup) identity.Cgroup { return hurried{g} })
+		}, "while others in it ran"},
 		{"the path is the cgroup", func(s *scene) {
 			s.host = grouped{s.host, func(c identity.Cgroups) identity.Cgroups { return byPath{c, s} }}
 		}, "a stranger was signalled"},

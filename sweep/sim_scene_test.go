@@ -121,7 +121,7 @@ func machine(src sim.Source) sim.Options {
 	case 6:
 		o.CgroupDenied = true
 	case 5:
-		o.NoCgroupKill = true
+		o.NoFreezer = true
 	}
 	switch src.Intn(12) {
 	case 11:

@@ -52,7 +52,10 @@ type stopper struct {
 	saveErr error
 	paneErr error
 	unsure  bool // something of the tree may live that is not among the members
-	noKill  bool // the kernel has no cgroup.kill
+	onDisk  bool // the last capture that was saved has reached the disk
+
+	noFreeze bool // the cgroup cannot be frozen, or not all of it
+	theirs   bool // it was frozen already, by somebody else
 }
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
@@ -96,6 +99,7 @@ func (s *stopper) run(first Phase) error {
 		}
 	}
 	s.tr.refresh()
+	s.thawLeft()
 	s.save()
 	return errors.Join(s.saveErr, s.paneErr)
 }
@@ -114,10 +118,10 @@ func (s *stopper) look() {
 	if s.phase == PhaseForce || s.phase == PhaseSweep {
 		visit = s.kill
 	}
-	began := s.tr.h.Now()
 	if s.phase == PhaseForce {
-		s.killCgroup()
+		s.endCgroup()
 	}
+	began := s.tr.h.Now()
 	s.tr.look(s.ctx, visit)
 	s.cost = s.tr.h.Now().Sub(began)
 	stirred := s.tr.moved || len(s.tr.blind) > 0 && s.looks <= blindLooks
@@ -240,7 +244,8 @@ func (s *stopper) save() {
 		return
 	}
 	s.tr.dirty, s.saved = false, true
-	if err := s.fx.SaveCapture(s.tr.capture(phaseStop)); err != nil && s.saveErr == nil {
+	err := s.fx.SaveCapture(s.tr.capture(phaseStop))
+	if s.onDisk = err == nil; err != nil && s.saveErr == nil {
 		s.saveErr = fmt.Errorf("%w: %w", ErrNotSaved, err)
 		s.fx.Note("%v; stopping %s/%s from memory", s.saveErr, s.tr.t.Run, s.tr.t.Task)
 	}
@@ -256,27 +261,34 @@ func (s *stopper) intend(n *node, sig syscall.Signal) {
 	s.tr.dirty = true
 }
 
-// send sends a signal that has been written down, and takes it back from the
-// record when it did not reach the process.
+// send sends a signal that has been written down.
 func (s *stopper) send(n *node, sig syscall.Signal) {
+	if s.deliver(n, sig) {
+		s.fx.Note("%s to %d", identity.SignalName(sig), n.Ref.PID)
+	}
+}
+
+// deliver sends a signal, and takes it back from the record when it did not reach the
+// process.
+func (s *stopper) deliver(n *node, sig syscall.Signal) bool {
 	name := identity.SignalName(sig)
 	cut.Point("signal", name)
 	err := n.pin.Signal(sig)
 	cut.Point("signalled", name)
 	if err == nil {
 		n.refused = ""
-		s.fx.Note("%s to %d", name, n.Ref.PID)
-		return
+		return true
 	}
 	if last := len(n.Signals) - 1; last >= 0 && n.Signals[last].Signal == name {
 		n.Signals = n.Signals[:last]
 		s.tr.dirty = true
 	}
 	if errors.Is(err, identity.ErrGone) || errors.Is(err, identity.ErrReused) {
-		return // the next look writes its end down
+		return false // the next look writes its end down
 	}
 	n.refused = fmt.Sprintf("%s refused: %v", name, err)
 	s.fx.Note("%s to %d: %v", name, n.Ref.PID, err)
+	return false
 }
 
 // kill is the force of steps 5 and 7: KILL at discovery, once in this stop. One

@@ -119,6 +119,9 @@ const (
 func Stop(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) (Report, error) {
 	s := newStopper(ctx, h, t, prev, fx, o)
 	defer s.tr.close()
+	if !o.DryRun {
+		s.thawLeft()
+	}
 	s.capture()
 	if o.DryRun {
 		return s.preview(), nil
@@ -135,6 +138,9 @@ func Sweep(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effe
 	o.From, o.InKeeper = StepTerm, true // the keeper and the pane are no business of a sweep
 	s := newStopper(ctx, h, t, prev, fx, o)
 	defer s.tr.close()
+	if !living && !o.DryRun {
+		s.thawLeft()
+	}
 	changed := s.tr.dirty
 	s.capture()
 	s.tr.dirty = changed || len(s.tr.targets()) > 0

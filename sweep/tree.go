@@ -64,9 +64,10 @@ type tree struct {
 	notes   []string             // for the report's host.notes
 	listing *listing             // the process table of this round, where one had to be read
 
-	cgroup *identity.CgroupRef // the task's, as the capture names it
-	guests []identity.Ref      // who was seen in it and is not the task's
-	home   *home               // it, opened; nil where there is none
+	cgroup   *identity.CgroupRef // the task's, as the capture names it
+	guests   []identity.Ref      // who was seen in it and is not the task's
+	frozenAt *time.Time          // when hob began to freeze it, nil unless that is not over
+	home     *home               // it, opened; nil where there is none
 }
 
 // newTree verifies every claim of the target and of the capture on disk, and
@@ -88,7 +89,7 @@ func newTree(h identity.Host, t Target, prev Capture, from Step) *tree {
 		tr.dirty = true
 	}
 	tr.link()
-	tr.cgroup, tr.guests = prev.Cgroup, slices.Clone(prev.Guests)
+	tr.cgroup, tr.guests, tr.frozenAt = prev.Cgroup, slices.Clone(prev.Guests), prev.FrozenAt
 	tr.openHome()
 	return tr
 }
@@ -229,7 +230,7 @@ func (tr *tree) targets() []*node {
 // capture is the tree as it goes to disk.
 func (tr *tree) capture(phase string) Capture {
 	c := Capture{Schema: 1, Run: tr.t.Run, Task: tr.t.Task, TakenAt: tr.h.Now(), Phase: phase,
-		Members: make([]Member, 0, len(tr.nodes)), Notes: tr.notes, Cgroup: tr.cgroup, Guests: tr.guests}
+		Members: make([]Member, 0, len(tr.nodes)), Notes: tr.notes, Cgroup: tr.cgroup, Guests: tr.guests, FrozenAt: tr.frozenAt}
 	for _, n := range tr.nodes {
 		c.Members = append(c.Members, n.Member)
 	}

@@ -65,6 +65,8 @@ type Capture struct {
 	// Guests were seen in the cgroup and are not the task's to end, or not started
 	// by it at all: since then being in it proves nothing.
 	Guests []identity.Ref `json:"guests,omitempty"`
+	// FrozenAt is when a stop began to freeze the cgroup; null once that has thawed it.
+	FrozenAt *time.Time `json:"frozen_at,omitempty"`
 }
 
 // Member is one captured process.

@@ -90,7 +90,7 @@ func Observe(ctx context.Context, h identity.Host, t Target, prev Capture) (c Ca
 
 // sameCapture reports whether nobody has changed a capture since it was made.
 func sameCapture(a, b Capture) bool {
-	return a.TakenAt.Equal(b.TakenAt) && a.Phase == b.Phase && a.Cgroup == b.Cgroup && len(a.Guests) == len(b.Guests) &&
+	return a.TakenAt.Equal(b.TakenAt) && a.Phase == b.Phase && a.Cgroup == b.Cgroup && a.FrozenAt == b.FrozenAt && len(a.Guests) == len(b.Guests) &&
 		len(a.Members) == len(b.Members) && (len(a.Members) == 0 || &a.Members[0] == &b.Members[0])
 }
 

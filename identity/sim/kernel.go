@@ -10,9 +10,9 @@ import (
 const tick = 10 * time.Millisecond
 
 // Spawn forks a process off parent and, where the description says so, execs. It
-// returns nil when the parent is dead or no number is free (EAGAIN).
+// returns nil when the parent is dead or frozen, or no number is free (EAGAIN).
 func (w *World) Spawn(parent *Process, d Proc) *Process {
-	if parent == nil || !parent.Alive() {
+	if parent == nil || !parent.Alive() || parent.frozen {
 		return nil
 	}
 	return w.create(parent, d)
@@ -84,6 +84,9 @@ func (p *Process) become(d Proc) {
 	p.cwd = or(d.Cwd, p.cwd)
 	if d.Cgroup != nil {
 		p.cgroup = d.Cgroup
+	}
+	if p.due() != nil {
+		p.chill()
 	}
 	if d.Stamp != 0 {
 		p.stamp = d.Stamp

@@ -12,7 +12,7 @@ import (
 type Ledger struct {
 	Deliveries []Delivery
 	Saves      []Save
-	GroupKills []time.Time // each cgroup.kill of the caller's, whoever was in it
+	Freezes    []Freeze
 }
 
 // Delivery is one signal that the caller sent.
@@ -23,12 +23,18 @@ type Delivery struct {
 	Sig    syscall.Signal
 	To     *Process // who really got it, nil when nobody had the number
 	PID    int
-	Alive  bool // it was alive then
-	Denied bool // the kernel refused it (EPERM): nothing was delivered
-	Spared bool // it was not to be signalled then, though of the tree
-	Below  int  // how many living processes were below it
-	Group  bool // by cgroup.kill
-	Unseen bool // by cgroup.kill, and moved in after the list of the cgroup was read for the last time
+	Alive  bool          // it was alive then
+	Denied bool          // the kernel refused it (EPERM): nothing was delivered
+	Spared bool          // it was not to be signalled then, though of the tree
+	Below  int           // how many living processes were below it
+	Early  time.Duration // how long the caller had been waiting for its cgroup to be frozen, which it was not yet; 0: it was not, or it was through
+}
+
+// Freeze is one write of the caller's to a cgroup.freeze.
+type Freeze struct {
+	At     time.Time
+	On     bool
+	Theirs bool // somebody else had frozen it, and the caller could see that
 }
 
 // Save is one capture that the test's Effects wrote to the simulated disk.

@@ -84,7 +84,7 @@ type Process struct {
 	env        []string
 	cwd        string
 	cgroup     *Cgroup
-	joined     int  // the step in which it was moved there, 0 if it was born there
+	frozen     bool // by its cgroup
 	alien      bool // of another pid namespace than the caller's
 	stamp      uint64
 	ignored    uint64
@@ -209,7 +209,7 @@ func (p *Process) letter() identity.State {
 	case p.state == stopped:
 		return 'T'
 	case p.stuck:
-		return 'D'
+		return 'D' // one that is frozen shows what it did: S
 	}
 	return 'S'
 }

@@ -49,6 +49,8 @@ func (p *Process) take(sig syscall.Signal) {
 		p.pending = append(p.pending, sig)
 	case sig == syscall.SIGKILL:
 		p.die()
+	case p.frozen:
+		p.pending = append(p.pending, sig)
 	case sig == syscall.SIGSTOP:
 		p.state = stopped
 	case sig == syscall.SIGCONT:
@@ -106,9 +108,10 @@ func (p *Process) resume() {
 // Unstick brings a process back from its device driver. Pending signals arrive.
 func (p *Process) Unstick() {
 	p.stuck = false
-	if p.state == running {
-		p.run()
+	if p.due() != nil { // it comes out of the driver into the freezer
+		p.freeze()
 	}
+	p.run()
 }
 
 // run delivers what was pending and does what was put off.
@@ -124,11 +127,11 @@ func (p *Process) run() {
 }
 
 // when does something as the process: now if it runs, once it runs again if it is
-// stopped or stuck, never if it is dead.
+// stopped, stuck or frozen, never if it is dead.
 func (p *Process) when(do func()) {
 	switch {
 	case !p.Alive() || p.dying:
-	case p.state == stopped || p.stuck:
+	case p.state == stopped || p.stuck || p.frozen:
 		p.later = append(p.later, do)
 	default:
 		do()

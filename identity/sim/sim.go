@@ -47,7 +47,7 @@ type Options struct {
 	NoProcfs     bool          // no view at all
 	NoCgroups    bool          // no cgroups of version 2 (so everywhere but on Linux)
 	CgroupDenied bool          // the caller may make none
-	NoCgroupKill bool          // Linux before 5.14
+	NoFreezer    bool          // Linux before 5.2
 	MaxPins      int           // how many Handles may be open at once, 0: no limit (EMFILE)
 	UID          int           // of the caller's hob
 	Window       bool          // without a pin: things may happen between the check and the signal

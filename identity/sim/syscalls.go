@@ -138,9 +138,13 @@ func (w *World) send(p *Process, sig syscall.Signal) error {
 	if p.state == reaped {
 		return syscall.ESRCH
 	}
+	early := time.Duration(0)
+	if g := p.due(); g != nil && g.byHob && !g.through && !g.still() {
+		early = max(1, w.now-g.since)
+	}
 	denied := w.caller.uid != 0 && p.uid != w.caller.uid
 	w.ledger.Deliveries = append(w.ledger.Deliveries, Delivery{
-		Step: w.step, Turn: w.turn, At: w.Now(), Sig: sig, To: p, PID: p.pid, Alive: p.Alive(), Denied: denied, Spared: p.spared, Below: p.below(),
+		Step: w.step, Turn: w.turn, At: w.Now(), Sig: sig, To: p, PID: p.pid, Alive: p.Alive(), Denied: denied, Spared: p.spared, Below: p.below(), Early: early,
 	})
 	w.note(evSent, p, int(sig))
 	if denied {
