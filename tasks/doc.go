@@ -336,6 +336,7 @@
 //	notes                   what could not be seen
 //	cgroup                  the cgroup that the keeper started the command in; null where there is none
 //	guests               refs of those that were seen in it and are not the task's to end, or not started by it at all: since then being in it proves nothing
+//	frozen_at               when a stop began to freeze the cgroup; null once that has thawed it. A hob that finds it set thaws it, unless that stop is still at work
 //
 // # report.json
 //

@@ -8,6 +8,7 @@ import (
 	"hob/identity"
 	"hob/identity/child"
 	"hob/identity/cut"
+	"hob/sweep"
 )
 
 // cgroupName is one that nobody else gives to a cgroup.
@@ -128,8 +129,13 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 	if k.Cgroup != nil {
 		refs = append(refs, *k.Cgroup)
 	}
-	if c, err := t.ReadCapture(); err == nil && c.Cgroup != nil && !slices.Contains(refs, *c.Cgroup) {
-		refs = append(refs, *c.Cgroup)
+	if c, err := t.ReadCapture(); err == nil && c.Cgroup != nil {
+		if err := sweep.Thaw(m.Host, c); err != nil {
+			m.event(r, t.Name, err.Error())
+		}
+		if !slices.Contains(refs, *c.Cgroup) {
+			refs = append(refs, *c.Cgroup)
+		}
 	}
 	for _, ref := range refs {
 		if all.Discard(ref) == nil {
@@ -148,6 +154,36 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 		if at, err := all.Place(cgroupName(spec)); err == nil {
 			_ = all.Discard(at)
 		}
+	}
+}
+
+// thawCut lets go on what a stop has frozen which was cut off, with its keeper: else
+// that would have thawed it. A hob that was moved into the cgroup that it froze holds
+// the lock, and waits for ever; so long no stop takes.
+func (m *Manager) thawCut(r *RunDir, t *TaskDir, seen Seen) {
+	k := seen.Keeper
+	if k == nil || k.Cgroup == nil || seen.KeeperV.Verdict == identity.Owned && seen.Task.State != Stopping {
+		return
+	}
+	if c, err := t.ReadCapture(); err != nil || c.FrozenAt == nil {
+		return
+	}
+	unlock, held, err := t.TryLock()
+	if held {
+		defer unlock()
+	}
+	c, rerr := t.ReadCapture()
+	if errors.Join(err, rerr) != nil || c.FrozenAt == nil || !held && m.now().Sub(*c.FrozenAt) < sweep.StopIsCut {
+		return
+	}
+	if err = sweep.Thaw(m.Host, c); err == nil {
+		m.event(r, t.Name, "thawed: a stop that was cut off had frozen its cgroup")
+		if c.FrozenAt = nil; held {
+			err = t.WriteCapture(c, true)
+		}
+	}
+	if err != nil {
+		m.event(r, t.Name, err.Error())
 	}
 }
 

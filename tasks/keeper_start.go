@@ -290,7 +290,7 @@ func (k *keeper) newCapture() error {
 	k.capture = sweep.Capture{Schema: Schema, Run: k.spec.Run, Task: k.spec.Task, TakenAt: k.h.Now(), Phase: PhaseRolling,
 		Members: append([]sweep.Member{}, kept...), Cgroup: k.cgroupRef()}
 	if old.Cgroup != nil && k.capture.Cgroup != nil && *old.Cgroup == *k.capture.Cgroup {
-		k.capture.Guests = old.Guests
+		k.capture.Guests, k.capture.FrozenAt = old.Guests, old.FrozenAt
 	}
 	if errors.Is(err, ErrNoRecord) {
 		k.bare = true // there is nothing to replace: the first look that has more to say than keeper.json makes it

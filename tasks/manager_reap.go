@@ -99,6 +99,9 @@ func (m *Manager) reapTask(ctx context.Context, r *RunDir, t *TaskDir, seen Seen
 		}
 		return out
 	}
+	if !o.DryRun {
+		m.thawCut(r, t, seen)
+	}
 	d := Derive(seen)
 	out.State = d.State
 	if seen.adopted() != nil && d.State == Up && !o.DryRun {
