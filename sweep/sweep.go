@@ -33,6 +33,13 @@
 // parent or session leader outside; so may be what is below a boundary or left alone.
 // From then on who is only in it is named.
 //
+// The force step freezes it while it looks at who is in it and ends them, each through
+// its pin: so nobody forks meanwhile. The freeze permits nothing by itself. Whoever is
+// in it and is not the task's stands still for that long. FrozenAt in the capture, on
+// disk before the freeze and until after the thaw, tells the next hob, after a cut,
+// that it is hob's to thaw ([Thaw]); a cgroup that is frozen without it is somebody
+// else's doing, and stays so.
+//
 // The keeper removes the cgroup at its end. Where somebody who is left alone is still
 // in it, the next verb that acts after that one's end does, whatever has become of
 // the run.
