@@ -70,9 +70,10 @@ type keeper struct {
 	unlock   Unlock
 	want     string // reason of a stop that is asked for, "" for none
 	stopping bool
-	stopped  bool       // a stop of our own has run from its first step
-	stopFrom sweep.Step // where the last one began
-	giveUpAt time.Time  // when waiting for the lock is over; zero: never
+	stopped  bool          // a stop of our own has run from its first step
+	stopFrom sweep.Step    // where the last one began
+	lastStop sweep.Capture // what it saw
+	giveUpAt time.Time     // when waiting for the lock is over; zero: never
 	ready    readyWatch
 	gpus     gpuWatch
 	hooked   bool // after_stop has been begun

@@ -45,7 +45,10 @@ func (k *keeper) stop(from sweep.Step) {
 	fx := &keeperEffects{k: k, disowned: k.disowned}
 	go func() {
 		report, err := sweep.Stop(bg, k.h, t, prev, fx, sweep.Options{Reason: reason, From: from, InKeeper: true, GPU: k.readGPU})
-		k.post(func() { k.stopDone(from, report, err) })
+		k.post(func() {
+			k.lastStop = fx.last
+			k.stopDone(from, report, err)
+		})
 	}()
 }
 
@@ -107,6 +110,9 @@ func endState(kind sweep.Kind, from sweep.Step, e *Exit, v sweep.Verdict) State 
 // purpose, after a stop: then there is nothing to wait for.
 func (k *keeper) onlySpared() bool {
 	c, err := k.dir.ReadCapture()
+	if k.disowned { // the one on disk is of another start
+		c, err = k.lastStop, nil
+	}
 	if err != nil {
 		return false
 	}
@@ -133,10 +139,12 @@ func (k *keeper) onlySpared() bool {
 type keeperEffects struct {
 	k        *keeper
 	disowned bool
+	last     sweep.Capture // as it was to be saved
 }
 
 // SaveCapture writes the capture to disk before it returns.
 func (f *keeperEffects) SaveCapture(c sweep.Capture) error {
+	f.last = c
 	if f.disowned {
 		return errDisowned
 	}

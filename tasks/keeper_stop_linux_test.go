@@ -293,3 +293,27 @@ func TestStopOfAKilledHobIsFinished(t *testing.T) {
 		t.Errorf("state %s", s)
 	}
 }
+
+// TestDisownedKeeperEndsBesideWhatItLeaves: its records are another start's by now,
+// so what its own stop left alone is not in the capture on disk. It must not wait for
+// that: nobody would know of it (a nested tmux server can outlive its pane for days).
+func TestDisownedKeeperEndsBesideWhatItLeaves(t *testing.T) {
+	g := newRig(t, sweep.Shell).sh(`setsid sh -c 'echo $$ >left; exec sleep 300' & while [ ! -s left ]; do sleep 0.02; done; exec cat`)
+	g.spec.Stop.Spare = []string{"sleep"}
+	g.start().up()
+	pid := g.pidIn("left")
+	t.Cleanup(func() { g.signalPid(pid, syscall.SIGKILL) })
+	task, err := g.dir.ReadTask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Nonce, task.State = "another start", Ready
+	if err := g.dir.WriteTask(task); err != nil {
+		t.Fatal(err)
+	}
+	g.signal(syscall.SIGTERM)
+	g.code()
+	if !g.lives(pid) {
+		t.Error("what was to be left alone was ended")
+	}
+}

@@ -135,7 +135,7 @@ func TestClientsTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for range 60 {
+	for range 24 {
 		wg.Go(func() {
 			if _, err := slow.Panes(t.Context()); err != nil {
 				t.Error(err)
@@ -144,7 +144,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	}
 	wg.Wait()
 	counts, err := filepath.Glob(filepath.Join(dir, "count.*"))
-	if err != nil || len(counts) != 60 {
+	if err != nil || len(counts) != 24 {
 		t.Fatalf("%d commands ran, %v", len(counts), err)
 	}
 	for _, file := range counts {
