@@ -48,6 +48,11 @@ func (d Decider) Verify(ref Ref) (Handle, Finding) { return d.v.verify(ref) }
 // Open is what a Host's Open is.
 func (d Decider) Open(pid int, now time.Time) (Handle, error) { return d.v.open(pid, now) }
 
+// OpenRead is what the function OpenRead does on a Host that can.
+func (d Decider) OpenRead(pid int, want Field, now time.Time) (Handle, Process, Finding, error) {
+	return d.v.openRead(pid, want, now)
+}
+
 // kernelSys is a Kernel as a pinner and a bareSys.
 type kernelSys struct{ k Kernel }
 

@@ -97,6 +97,16 @@ func (p *pinned) Verify() Finding {
 	return p.v.alive(fd, p.ref.PID)
 }
 
+// Lives is Verify without the name of who does not reap a corpse.
+func (p *pinned) Lives() Finding {
+	fd, ok := p.use()
+	if !ok {
+		return unverifiable("7", "the handle of pid %d is closed", p.ref.PID)
+	}
+	defer p.done()
+	return p.v.lives(fd, p.ref.PID)
+}
+
 // Read reads the row by its number and checks afterwards that the pin is not
 // reaped: until then the number was this process's.
 func (p *pinned) Read(want Field) (Process, error) {

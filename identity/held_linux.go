@@ -21,6 +21,8 @@ type held struct {
 
 	mu                            sync.Mutex // over the opening of files; reads are by position
 	stat, cmdline, task, children heldFile
+
+	told atomic.Int64 // how many threads the last row showed that no list of children has used; 0: none
 }
 
 // heldFile is a descriptor; nothing is read from one that is not open.
@@ -57,6 +59,7 @@ func (h *held) row(want Field) (p Process, err error) {
 	if err = h.read(&h.stat, "stat", func(text []byte) error { return p.takeStat(text, h.pid) }); err != nil {
 		return p, err
 	}
+	h.told.Store(int64(p.Threads))
 	if want&WantArgs != 0 && p.State != 'Z' {
 		want &^= WantArgs
 		if h.read(&h.cmdline, "cmdline", func(b []byte) error { p.Args = arguments(b); return nil }) != nil {
@@ -92,8 +95,12 @@ func (h *held) listChildren() ([]int, error) {
 	return ascending(pids), nil
 }
 
-// threads is how many there are: each is a link of the folder.
+// threads is how many there are: as the row said that was read for this look, and else
+// each is a link of the folder.
 func (h *held) threads() (int, error) {
+	if n := h.told.Swap(0); n > 0 {
+		return int(n), nil
+	}
 	fd, kept, err := h.descriptor(&h.task, "task", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return 0, err

@@ -54,6 +54,11 @@ func (l *local) Verify(ref Ref) (Handle, Finding) { return l.verify(ref) }
 // Open pins whatever process has the number now.
 func (l *local) Open(pid int) (Handle, error) { return l.open(pid, l.Now()) }
 
+// OpenRead is Open with a first Read and Verify.
+func (l *local) OpenRead(pid int, want Field) (Handle, Process, Finding, error) {
+	return l.openRead(pid, want, l.Now())
+}
+
 // OpenPidfd makes a Handle of a pidfd that came with a fork (CLONE_PIDFD,
 // syscall.SysProcAttr.PidFD), so that not even the first look is by number. The
 // Handle takes fd over, also when it errors.

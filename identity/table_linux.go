@@ -110,6 +110,12 @@ func (s *scan) add(line *statLine, stat int) {
 		return
 	}
 	want := s.want
+	if p.Kernel {
+		want &^= WantArgs | WantEnviron | WantStamp // it has no memory of its own, and is nobody's
+	}
+	if want == 0 {
+		return
+	}
 	if want&WantStamp != 0 { // first: it may be about to end
 		if stamp, ok := askStamp(p.PID); ok {
 			p.Stamp, want = stamp, want&^WantStamp

@@ -158,7 +158,7 @@ func (v *verifier) compareStart(fd int, ref Ref) Finding {
 	if !v.sameClock(ref) {
 		return unverifiable("10a", "start tokens differ between time namespaces (recorded in %s, seen from %s)", nsName(ref.TimeNS), nsName(v.facts.TimeNS))
 	}
-	row, err := rowTwice(byNumber{v.sys, ref.PID})
+	row, err := rowTwice(byNumber{v.sys, ref.PID}, 0)
 	state, endErr := v.sys.ended(fd)
 	switch {
 	case endErr != nil:
@@ -186,17 +186,31 @@ func (v *verifier) sameClock(ref Ref) bool {
 
 // rowTwice reads a row again when it was malformed: a stat line can be torn by
 // an exec, but not twice.
-func rowTwice(r rowReader) (Process, error) {
-	p, err := r.row(0)
+func rowTwice(r rowReader, want Field) (Process, error) {
+	p, err := r.row(want)
 	if errors.Is(err, errMalformed) {
-		p, err = r.row(0)
+		p, err = r.row(want)
 	}
 	return p, err
 }
 
-// alive is rows 11 and 12. The state letter does not count: a leader that has
-// exited shows Z while a thread of it lives, and poll knows.
+// alive is rows 11 and 12, and of a corpse it names the parent.
 func (v *verifier) alive(fd, pid int) Finding {
+	f := v.lives(fd, pid)
+	if !f.Zombie {
+		return f
+	}
+	if row, err := v.sys.row(pid, 0); err == nil {
+		if state, err := v.sys.ended(fd); err == nil && state == zombie { // still its row
+			return corpse(pid, row.PPID)
+		}
+	}
+	return f
+}
+
+// lives is rows 11 and 12. The state letter does not count: a leader that has
+// exited shows Z while a thread of it lives, and poll knows.
+func (v *verifier) lives(fd, pid int) Finding {
 	state, err := v.sys.ended(fd)
 	switch {
 	case err != nil:
@@ -208,65 +222,109 @@ func (v *verifier) alive(fd, pid int) Finding {
 	}
 	f := gone("12", "pid %d has ended and is not reaped", pid)
 	f.Zombie = true
-	if row, err := v.sys.row(pid, 0); err == nil {
-		if state, err := v.sys.ended(fd); err == nil && state == zombie { // still its row
-			f.ZombieOf = row.PPID
-			f.Reason = fmt.Sprintf("pid %d has ended; its parent, pid %d, has not reaped it", pid, row.PPID)
-		}
-	}
+	return f
+}
+
+// corpse is row 12 of one whose parent is known.
+func corpse(pid, parent int) Finding {
+	f := gone("12", "pid %d has ended; its parent, pid %d, has not reaped it", pid, parent)
+	f.Zombie, f.ZombieOf = true, parent
 	return f
 }
 
 // open pins whatever process has the number.
 func (v *verifier) open(pid int, now time.Time) (Handle, error) {
-	if pid < 1 || pid > maxPID(v.facts.OS) {
-		return nil, fmt.Errorf("open pid %d: %w: not a pid", pid, ErrUnverifiable)
-	}
-	fd, f := v.take(pid)
-	if f.Row == "8" {
+	fd, bare, err := v.grab(pid)
+	switch {
+	case err != nil:
+		return nil, err
+	case bare:
 		return v.bare.open(pid, now)
 	}
-	if f.Verdict != "" {
-		return nil, fmt.Errorf("open pid %d: %w", pid, f.Err())
-	}
 	return v.adopt(pid, fd, now)
+}
+
+// grab pins a number; bare says that there is no pin to be had.
+func (v *verifier) grab(pid int) (fd int, bare bool, err error) {
+	if pid < 1 || pid > maxPID(v.facts.OS) {
+		return -1, false, fmt.Errorf("open pid %d: %w: not a pid", pid, ErrUnverifiable)
+	}
+	fd, f := v.take(pid)
+	if f.Verdict != "" {
+		return -1, false, fmt.Errorf("open pid %d: %w", pid, f.Err())
+	}
+	return fd, f.Row == "8", nil
 }
 
 // adopt makes a Handle of a fresh pin, and takes it over.
 func (v *verifier) adopt(pid, fd int, now time.Time) (Handle, error) {
 	p := newPinned(v, fd, v.facts.newRef(pid, now))
-	if err := v.describe(p); err != nil {
+	if _, err := v.describe(p, 0); err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("open pid %d: %w", pid, err)
 	}
 	return p, nil
 }
 
-// describe completes the Ref of a pinned process. One of the two tokens is enough:
-// under hidepid the inode can be read and the row cannot.
-func (v *verifier) describe(p *pinned) error {
-	id, err := v.sys.id(p.fd)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnverifiable, err)
-	}
-	row, rowErr := rowTwice(p.rows)
-	uid := v.sys.pinnedUID(p.fd, p.ref.PID)
-	state, err := v.sys.ended(p.fd)
+// openRead is open, a Read and a Verify in one: everything is read between the pin
+// and one look at what was pinned, so it is of the process that this look is about.
+func (v *verifier) openRead(pid int, want Field, now time.Time) (Handle, Process, Finding, error) {
+	fd, bare, err := v.grab(pid)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrUnverifiable, err)
-	case state == reaped:
-		return ErrGone
-	case rowErr != nil && id == nil:
-		return fmt.Errorf("%w: %w", ErrUnverifiable, hidden(rowErr))
-	case rowErr == nil:
-		p.ref.Start = row.Start
+		return nil, Process{}, Finding{}, err
+	case bare:
+		h, err := v.bare.open(pid, now)
+		return readOpened(h, want, err)
+	}
+	p := newPinned(v, fd, v.facts.newRef(pid, now))
+	seen, err := v.describe(p, want&^WantPidfs)
+	if err == nil && seen.rowErr != nil {
+		err = fmt.Errorf("%w: %w", ErrUnverifiable, hidden(seen.rowErr))
+	}
+	if err != nil {
+		_ = p.Close()
+		return nil, Process{}, Finding{}, fmt.Errorf("open pid %d: %w", pid, err)
+	}
+	f := owned("11")
+	if seen.state == zombie {
+		f = corpse(pid, seen.row.PPID)
+	}
+	return p, p.withID(seen.row, want, fd), f, nil
+}
+
+// described is what completes a Ref.
+type described struct {
+	row    Process
+	rowErr error
+	state  life // living or zombie, looked at last
+}
+
+// describe completes the Ref of a pinned process. One of the two tokens is enough:
+// under hidepid the inode can be read and the row cannot.
+func (v *verifier) describe(p *pinned, want Field) (d described, err error) {
+	id, err := v.sys.id(p.fd)
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", ErrUnverifiable, err)
+	}
+	d.row, d.rowErr = rowTwice(p.rows, want)
+	uid := v.sys.pinnedUID(p.fd, p.ref.PID)
+	d.state, err = v.sys.ended(p.fd)
+	switch {
+	case err != nil:
+		return d, fmt.Errorf("%w: %w", ErrUnverifiable, err)
+	case d.state == reaped:
+		return d, ErrGone
+	case d.rowErr != nil && id == nil:
+		return d, fmt.Errorf("%w: %w", ErrUnverifiable, hidden(d.rowErr))
+	case d.rowErr == nil:
+		p.ref.Start = d.row.Start
 	}
 	p.ref.PIDFS = id
 	if uid >= 0 {
 		p.ref.UID = &uid
 	}
-	return nil
+	return d, nil
 }
 
 // newRef is a Ref with all that is the host's.

@@ -198,7 +198,8 @@ func (s *stopper) wanted() wanted {
 	if s.tr.t.Kind != Shell {
 		w.recipe = s.tr.t.Args
 		for _, n := range s.tr.nodes {
-			if telling(n.Args) && n.Boundary == "" {
+			known := func(c []string) bool { return slices.Equal(c, n.Args) }
+			if telling(n.Args) && n.Boundary == "" && !slices.ContainsFunc(w.commands, known) {
 				w.commands = append(w.commands, n.Args)
 			}
 		}

@@ -152,11 +152,28 @@ func planAsk(s Seen) []Action {
 		return enter(PhaseForce)
 	case lives && cmd.May && !cmd.Refused && s.Asked.IsZero():
 		ask := []Action{{Do: Send, PID: cmd.PID, Signal: s.stopSignal()}}
+		if rest := s.termAtOnce(); len(rest) > 0 {
+			return append(append(enter(PhaseTerm), ask...), rest...)
+		}
 		return append(append(ask, s.resume()...), s.wait(s.Now.Add(s.Policy.Grace), askLook))
 	case s.Asked.IsZero(), !s.Now.Before(s.askUntil()):
 		return enter(PhaseTerm)
 	}
 	return append(s.resume(), s.wait(s.askUntil(), askLook))
+}
+
+// termAtOnce is step 4 right behind the stop signal, for a stop without any grace: no
+// time passes between the two in which there could be something new to see. It is
+// empty where there is a grace, or nobody but the command to tell.
+func (s Seen) termAtOnce() []Action {
+	if s.Policy.Grace > 0 {
+		return nil
+	}
+	s.Asked, s.Since, s.Looks, s.Told = s.Now, s.Now, 1, false
+	if rest := planTerm(s); rest[0].Do != Enter {
+		return rest
+	}
+	return nil
 }
 
 // askUntil is when the grace ends: counted from the signal, also across a cut,

@@ -75,7 +75,9 @@ func (s *stopper) capture() {
 func (s *stopper) rounds() {
 	limit := s.tr.h.Now().Add(captureBound)
 	for range captureRounds {
+		began := s.tr.h.Now()
 		s.tr.look(s.ctx, nil)
+		s.cost = s.tr.h.Now().Sub(began)
 		if !s.tr.moved || s.tr.h.Now().After(limit) || s.ctx.Err() != nil {
 			break
 		}
@@ -84,7 +86,7 @@ func (s *stopper) rounds() {
 
 // run is steps 3 to 7.
 func (s *stopper) run(first Phase) error {
-	s.enter(first)
+	s.enter(first, s.tr.h.Now())
 	for s.phase != PhaseDone {
 		if err := s.ctx.Err(); err != nil {
 			s.save()
@@ -104,9 +106,9 @@ func (s *stopper) run(first Phase) error {
 	return errors.Join(s.saveErr, s.paneErr)
 }
 
-func (s *stopper) enter(p Phase) {
+func (s *stopper) enter(p Phase, at time.Time) {
 	cut.Point("phase", string(p))
-	s.phase, s.since, s.looks, s.quiet = p, s.tr.h.Now(), 1, 0
+	s.phase, s.since, s.looks, s.quiet = p, at, 1, 0
 }
 
 // look is one round. In the last phases what is found is killed at once.
@@ -203,8 +205,10 @@ func names(sent []Sent) []string {
 }
 
 // apply does what the planner wants. The signals of a batch are written down
-// first, so that the Save in front of them has them.
+// first, so that the Save in front of them has them; a phase that it enters has begun
+// before them.
 func (s *stopper) apply(actions []Action) error {
+	began := s.tr.h.Now()
 	s.stale = slices.ContainsFunc(actions, func(a Action) bool { return a.Do != Enter && a.Do != Save })
 	for _, a := range actions {
 		if a.Do == Send {
@@ -212,14 +216,14 @@ func (s *stopper) apply(actions []Action) error {
 		}
 	}
 	for _, a := range actions {
-		if err := s.do(a); err != nil {
+		if err := s.do(a, began); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *stopper) do(a Action) error {
+func (s *stopper) do(a Action, began time.Time) error {
 	switch a.Do {
 	case Save:
 		s.save()
@@ -232,7 +236,7 @@ func (s *stopper) do(a Action) error {
 	case Wait:
 		return s.wait(a.Until)
 	case Enter:
-		s.enter(a.Phase)
+		s.enter(a.Phase, began)
 	}
 	return nil
 }
@@ -350,14 +354,18 @@ func (s *stopper) gather(until time.Time) {
 	}
 	limit := earliest(until, s.tr.h.Now().Add(10*s.cost))
 	pins := s.watched()
+	var last []identity.Handle // the keeper ends when all have
+	if s.tr.keeperLives() && !s.o.InKeeper {
+		last = append(last, s.tr.keeper.pin)
+	}
 	for before := -1; ; {
-		pins = slices.DeleteFunc(pins, func(p identity.Handle) bool { return p.Verify().Verdict != identity.Owned })
+		pins = slices.DeleteFunc(pins, func(p identity.Handle) bool { return identity.Lives(p).Verdict != identity.Owned })
 		now := s.tr.h.Now()
 		if len(pins) == 0 || len(pins) == before || !now.Before(limit) {
 			return
 		}
 		before = len(pins)
-		_ = s.tr.h.Wait(s.ctx, nil, earliest(limit, now.Add(s.cost/2)))
+		_ = s.tr.h.Wait(s.ctx, last, earliest(limit, now.Add(s.cost/2)))
 	}
 }
 

@@ -73,7 +73,7 @@ func (tr *tree) unseen() {
 
 // check looks at a pinned member: has it ended, has it become another program?
 func (tr *tree) check(n *node) {
-	n.found = n.pin.Verify()
+	n.found = identity.Lives(n.pin)
 	switch n.found.Verdict {
 	case identity.Gone, identity.Foreign:
 		tr.bury(n)
@@ -275,22 +275,17 @@ var errCorpse = errors.New("a zombie that is known")
 // pinLiving pins a process that hangs below us and reads its row under the pin.
 // What cannot be read is remembered as such.
 func (tr *tree) pinLiving(pid int) (identity.Handle, identity.Process, error) {
-	pin, err := tr.h.Open(pid)
+	pin, row, f, err := identity.OpenRead(tr.h, pid, identity.WantArgs)
 	if err != nil {
 		return nil, identity.Process{}, tr.missed(pid, err)
 	}
-	row, err := pin.Read(identity.WantArgs)
-	if err == nil {
-		f := pin.Verify()
-		if f.Verdict == identity.Owned {
-			return pin, row, nil
-		}
-		err = f.Err()
-		if f.Zombie && tr.knownCorpse(pin.Ref()) {
-			err = errCorpse
-		}
+	if f.Verdict == identity.Owned {
+		return pin, row, nil
 	}
-	pin.Close()
+	if err = f.Err(); f.Zombie && tr.knownCorpse(pin.Ref()) {
+		err = errCorpse
+	}
+	_ = pin.Close()
 	return nil, identity.Process{}, tr.missed(pid, err)
 }
 

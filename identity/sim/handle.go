@@ -36,6 +36,19 @@ func (h host) Open(pid int) (identity.Handle, error) {
 	return w.wrap(got), nil
 }
 
+// OpenRead is Open with a first Read and Verify: the world moves on in between.
+func (h host) OpenRead(pid int, want identity.Field) (identity.Handle, identity.Process, identity.Finding, error) {
+	w := h.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.point("OpenRead")
+	got, row, f, err := w.decider().OpenRead(pid, want, w.Now())
+	if err != nil {
+		return nil, row, f, err
+	}
+	return w.wrap(got), row, f, nil
+}
+
 // decider is the real verdict table over the simulated kernel.
 func (w *World) decider() identity.Decider { return identity.NewDecider(kernel{w}, w.facts()) }
 
