@@ -94,6 +94,15 @@ func (l *local) childrenError(pid int, err error) error {
 	return fmt.Errorf("children of pid %d: %w: %w", pid, ErrUnverifiable, hidden(err))
 }
 
+// Count asks for the links of /proc: one for each process, and a few for its folders.
+func (l *local) Count() (int, bool) {
+	var st unix.Stat_t
+	if !l.facts.Procfs || unix.Stat("/proc", &st) != nil {
+		return 0, false
+	}
+	return int(st.Nlink), true //nolint:unconvert // 32 bits on some systems
+}
+
 // listNumbers lists the all-digit names of a directory.
 func listNumbers(dir int) ([]int, error) {
 	var out []int

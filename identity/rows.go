@@ -65,6 +65,16 @@ func Lives(pin Handle) Finding {
 	return pin.Verify()
 }
 
+// Count is how many processes the host has, or more: those of all its pid namespaces
+// where only the kernel's own count can be had for the price of one call. ok is false
+// where nobody counts them.
+func Count(h Host) (n int, ok bool) {
+	if c, counts := h.(interface{ Count() (int, bool) }); counts {
+		return c.Count()
+	}
+	return 0, false
+}
+
 // absentProcess reports whether a look found that no process has the number.
 func absentProcess(err error) bool { return errors.Is(err, ErrGone) }
 

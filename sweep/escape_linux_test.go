@@ -242,3 +242,36 @@ func TestAStoppedKeeperIsResumed(t *testing.T) {
 	}
 	k.stopped(r)
 }
+
+// counting counts what a look asks its host for.
+type counting struct {
+	identity.Host
+	tables int
+}
+
+func (h *counting) Snapshot(ctx context.Context, want identity.Field) (*identity.Table, error) {
+	h.tables++
+	return h.Host.Snapshot(ctx, want)
+}
+
+func (h *counting) Count() (int, bool) { return identity.Count(h.Host) }
+
+// TestManyThreads: the children of a process with very many threads are found in the
+// process table, which is shorter than their lists, by a look; what is killed as it is
+// found is found in the lists.
+func TestManyThreads(t *testing.T) {
+	k := startHelper(t, sweep.Server, "threads", "x")
+	k.ref("x")
+	if n, ok := identity.Count(k.h); !ok || n >= 2000 {
+		t.Skipf("the host has %d processes, so their table is no shorter (%v)", n, ok)
+	}
+	h := &counting{Host: k.h}
+	c, _, err := sweep.Observe(context.Background(), h, k.target, sweep.Capture{})
+	if err != nil || len(c.Members) != 2 || h.tables == 0 {
+		t.Errorf("%d members, %d tables, %v", len(c.Members), h.tables, err)
+	}
+	r := k.stop(c, sweep.Options{})
+	if m := k.member(r, "x"); m.Fate != sweep.Killed || r.Verdict != sweep.Clean {
+		t.Error(k.story(r))
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,8 @@ func helper(role string, args []string) int {
 		return idle("decoy-" + args[0])
 	case "thread":
 		return threadHelper(args[0])
+	case "threads":
+		return threadsHelper(args[0])
 	case "zombie":
 		return zombieHelper(args[0])
 	case "listen":
@@ -134,6 +137,21 @@ func forkOffMain(name string) {
 		_ = self("stubborn", name).Start()
 	}
 	select {}
+}
+
+// threadsHelper is threadHelper with very many threads.
+func threadsHelper(name string) int {
+	var up sync.WaitGroup
+	for range 2000 {
+		up.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			up.Done()
+			select {}
+		}()
+	}
+	up.Wait()
+	return threadHelper(name)
 }
 
 // zombieHelper never reaps its child.

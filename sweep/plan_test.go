@@ -37,6 +37,7 @@ func show(actions []Action) string {
 
 func TestPlan(t *testing.T) {
 	policy := StopPolicy{Signal: syscall.SIGTERM, Grace: 10 * time.Second, TermGrace: 3 * time.Second}
+	hasty := StopPolicy{Signal: syscall.SIGTERM, TermGrace: 3 * time.Second}
 	with := func(sig syscall.Signal) StopPolicy { p := policy; p.Signal = sig; return p }
 	cmd := Proc{PID: 20, Depth: 0, Command: true, May: true}
 	kid := Proc{PID: 21, Depth: 1, May: true}
@@ -64,6 +65,14 @@ func TestPlan(t *testing.T) {
 			Seen{Phase: PhaseAsk, Kind: Shell, Now: at(0), Since: at(0), Policy: with(syscall.SIGINT), Procs: procs(cmd)}, "save; INT 20; wait 0.5"},
 		{"what is stopped cannot act on a signal: CONT",
 			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), Procs: procs(cmd, stopped)}, "save; TERM 20; CONT 23; wait 0.5"},
+		{"without any grace the rest is told right behind it, deepest first, in the phase of that",
+			Seen{Phase: PhaseAsk, Now: at(0), Since: at(-1), Policy: hasty, Procs: procs(cmd, kid, deep, spared, stopped)},
+			"save; -> term; TERM 20; TERM 22; TERM 21; TERM 23; CONT 23; wait 0.5"},
+		{"the recipe's signal then too",
+			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), Policy: StopPolicy{Signal: syscall.SIGINT, TermGrace: 3 * time.Second}, Procs: procs(cmd, kid)},
+			"save; -> term; INT 20; TERM 21; wait 0.5"},
+		{"but a command that is alone is asked first",
+			Seen{Phase: PhaseAsk, Now: at(0), Since: at(0), Policy: hasty, Procs: procs(cmd, spared)}, "save; TERM 20; wait 0.0"},
 		{"asked once, also across a cut",
 			Seen{Phase: PhaseAsk, Now: at(4), Since: at(4), Asked: at(0), Procs: procs(cmd)}, "wait 4.5"},
 		{"new members go to disk at the next write",

@@ -63,6 +63,7 @@ type tree struct {
 	lastEnd time.Time            // when the last end of a member was seen
 	notes   []string             // for the report's host.notes
 	listing *listing             // the process table of this round, where one had to be read
+	lethal  bool                 // what this round finds is killed by it
 
 	cgroup   *identity.CgroupRef // the task's, as the capture names it
 	guests   []identity.Ref      // who was seen in it and is not the task's

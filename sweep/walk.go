@@ -23,7 +23,7 @@ type listing struct {
 // pinned, so that killing it there cannot lose them.
 func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	tr.round++
-	tr.blind, tr.moved, tr.listing = map[int]string{}, false, nil
+	tr.blind, tr.moved, tr.listing, tr.lethal = map[int]string{}, false, nil, visit != nil
 	tr.refresh()
 	tr.unseen()
 	before := len(tr.nodes)
@@ -168,6 +168,9 @@ func (tr *tree) children(ctx context.Context, n *node) []*node {
 // list asks the host for the children of a process, or finds them in the
 // process table where it cannot be asked.
 func (tr *tree) list(ctx context.Context, n *node) ([]int, error) {
+	if kids, ok := tr.listed(ctx, n); ok {
+		return kids, nil
+	}
 	pids, err := identity.Children(tr.h, n.pin)
 	if !errors.Is(err, identity.ErrUnsupported) {
 		return pids, err
@@ -178,6 +181,34 @@ func (tr *tree) list(ctx context.Context, n *node) ([]int, error) {
 	}
 	tr.missRows(l.table)
 	return l.kids[n.Ref.PID], nil
+}
+
+// manyThreads is from how many on one asks whether the process table is read sooner than
+// the lists of children, of which each thread has its own.
+const manyThreads = 64
+
+// listed finds the children of a process with very many threads in the process table,
+// if that is shorter and shows everything. It is of an earlier moment than a list would
+// be, so nobody is killed by it: what was forked since would be lost with its parent.
+// One that has ended may have left its children to the keeper behind our back.
+func (tr *tree) listed(ctx context.Context, n *node) ([]int, bool) {
+	if !tableServes(tr.lethal, n.row.Threads, func() (int, bool) { return identity.Count(tr.h) }) {
+		return nil, false
+	}
+	l := tr.table(ctx)
+	if l.err != nil || l.table.Hidden || len(l.table.Unreadable) > 0 {
+		return nil, false
+	}
+	tr.moved = tr.moved || identity.Lives(n.pin).Verdict != identity.Owned
+	return l.kids[n.Ref.PID], true
+}
+
+func tableServes(lethal bool, threads int, processes func() (int, bool)) bool {
+	if lethal || threads < manyThreads {
+		return false
+	}
+	n, ok := processes()
+	return ok && threads > n
 }
 
 // missRows counts the rows of a table that do not say whose child they are:

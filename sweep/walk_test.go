@@ -366,3 +366,27 @@ func TestADaemonSeenBeforeItsSetsid(t *testing.T) {
 		})
 	}
 }
+
+// TestTableServes: when the children of a process with many threads are taken from the
+// process table.
+func TestTableServes(t *testing.T) {
+	counted := func(n int) func() (int, bool) { return func() (int, bool) { return n, true } }
+	table := []struct {
+		rule    string
+		lethal  bool
+		threads int
+		count   func() (int, bool)
+		want    bool
+	}{
+		{"more threads than processes", false, 2000, counted(300), true},
+		{"fewer", false, 2000, counted(10_000), false},
+		{"few threads are asked sooner than one has counted", false, 20, counted(10), false},
+		{"nobody counts the processes", false, 2000, func() (int, bool) { return 0, false }, false},
+		{"who is found is killed, and what was forked since the table is lost", true, 2000, counted(300), false},
+	}
+	for _, row := range table {
+		if got := tableServes(row.lethal, row.threads, row.count); got != row.want {
+			t.Errorf("%s: %v", row.rule, got)
+		}
+	}
+}
