@@ -28,7 +28,7 @@ func (r *reading) flags(cmd *cobra.Command) {
 
 // variation adds what makes another recipe of the same file.
 func (r *reading) variation(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&r.pairs, "set", nil, "give a variable of the recipe another value: `NAME=VALUE`; once for each variable")
+	cmd.Flags().StringArrayVar(&r.pairs, "set", nil, "give one of the recipe's vars another value: `NAME=VALUE`; once for each")
 	cmd.Flags().StringArrayVar(&r.profiles, "profile", nil, "lay the profile `NAME` of the recipe over it; several go one over the other")
 }
 
