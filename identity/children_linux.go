@@ -100,7 +100,7 @@ func (l *local) Count() (int, bool) {
 	if !l.facts.Procfs || unix.Stat("/proc", &st) != nil {
 		return 0, false
 	}
-	return int(st.Nlink), true //nolint:unconvert // 32 bits on some systems
+	return int(st.Nlink), true
 }
 
 // listNumbers lists the all-digit names of a directory.
