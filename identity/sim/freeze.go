@@ -32,7 +32,15 @@ func (g *Cgroup) freeze(on, byHob bool) {
 }
 
 // Frozen reports whether cgroup.freeze reads 1, and whether the caller has written it.
-func (g *Cgroup) Frozen() (on, byHob bool) { return g.frozen, g.byHob }
+func (g *Cgroup) Frozen() (on, byHob bool) { return g.frozen && !g.gone, g.byHob }
+
+// end is what a reboot does.
+func (g *Cgroup) end() {
+	g.gone = true
+	for _, k := range g.kids {
+		k.end()
+	}
+}
 
 // Frozen reports whether the process is frozen: it neither forks nor moves nor ends,
 // but by KILL, until it is moved elsewhere or its cgroup is thawed.

@@ -209,6 +209,7 @@ func (w *World) Reboot() {
 		}
 		p.state, p.parent, p.kids = reaped, nil, nil
 	}
+	w.groups.end()
 	w.booted = w.Now()
 	w.startUp()
 	w.note(evReboot, nil, 0)
