@@ -62,6 +62,28 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
+// BenchmarkForce stops a tree of 200 processes in a cgroup that do not end on TERM.
+func BenchmarkForce(b *testing.B) {
+	var work, wall time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		k := startHomed(b, "deaf", "200")
+		k.ref("wide")
+		began, before := time.Now(), cpuTime()
+		b.StartTimer()
+		r := k.end()
+		b.StopTimer()
+		wall, work = wall+time.Since(began), work+cpuTime()-before
+		if r.Verdict != sweep.Clean || len(r.Members) != 201 {
+			b.Fatal(k.story(r))
+		}
+		k.clean()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(wall.Microseconds())/1000/float64(b.N), "ms-wall")
+	b.ReportMetric(float64(work.Microseconds())/1000/float64(b.N), "ms-cpu")
+}
+
 // cpuTime is the processor time of this process, which a busy machine changes less.
 func cpuTime() time.Duration {
 	var u syscall.Rusage

@@ -28,7 +28,7 @@ type homed struct {
 
 // startHomed starts a command, which waits until it is in the cgroup before it becomes
 // what it is to be.
-func startHomed(t *testing.T, role string, args ...string) homed {
+func startHomed(t testing.TB, role string, args ...string) homed {
 	t.Helper()
 	group := makeGroup(t)
 	k := startReal(t, sweep.Server, "sh", "-c", fmt.Sprintf(`until [ -e "$D/go" ]; do sleep 0.01; done; %s=%s exec %s %s`,
@@ -43,7 +43,7 @@ func startHomed(t *testing.T, role string, args ...string) homed {
 
 // makeGroup makes a cgroup that is gone at the end of the test. Root can make one
 // wherever cgroups of version 2 are mounted.
-func makeGroup(t *testing.T) identity.Cgroup {
+func makeGroup(t testing.TB) identity.Cgroup {
 	t.Helper()
 	h, err := identity.Local()
 	if err != nil {
@@ -284,4 +284,19 @@ func TestCutWhileFrozen(t *testing.T) {
 		t.Errorf("frozen %t, %t; the stranger is %s", asked, still, guest.Verify().Verdict)
 	}
 	_ = guest.Signal(syscall.SIGKILL)
+}
+
+// TestNothingIsFrozenOffTheRecord: where the disk refuses the capture that would say so
+// nothing is frozen, and all are ended one by one.
+func TestNothingIsFrozenOffTheRecord(t *testing.T) {
+	k := startHomed(t, "stubborn", "deaf")
+	k.ref("deaf")
+	k.onSave = func(sweep.Capture) error { return syscall.ENOSPC }
+	r, err := sweep.Stop(t.Context(), k.h, k.target, sweep.Capture{Cgroup: new(k.group.Ref())}, k, sweep.Options{})
+	if r.Verdict != sweep.Clean || !errors.Is(err, sweep.ErrNotSaved) {
+		t.Errorf("%v\n%s", err, k.story(r))
+	}
+	if slices.ContainsFunc(k.told, func(s string) bool { return strings.Contains(s, "frozen cgroup") }) {
+		t.Errorf("it was frozen: %q", k.told)
+	}
 }

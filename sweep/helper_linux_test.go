@@ -56,6 +56,9 @@ func helper(role string, args []string) int {
 		return wideHelper(args[0])
 	case "idle":
 		return idle(args[0])
+	case "deaf":
+		signal.Ignore(syscall.SIGTERM) // which its children inherit
+		return wideHelper(args[0])
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		return idle(args[0])

@@ -105,7 +105,7 @@ func (d groupDir) SetFrozen(on bool) error {
 	w := d.f.w
 	w.Note("hob: freeze %t of %s", on, d.g.Dir())
 	w.ledger.Freezes = append(w.ledger.Freezes, Freeze{At: w.Now(), On: on,
-		Theirs: !d.g.byHob && (!on || d.g.frozen && w.now-d.g.since > 10*time.Millisecond)})
+		Theirs: d.g.frozen && !d.g.byHob && (!on || w.now-d.g.since > 10*time.Millisecond)})
 	d.g.freeze(on, true)
 	return nil
 }
