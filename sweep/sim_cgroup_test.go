@@ -147,7 +147,11 @@ func (s *scene) checkFreezes(bad bad) {
 			bad("killed %v after its cgroup was to be frozen, while others in it ran: %v", d.Early, d)
 		}
 	}
-	for _, f := range s.w.Ledger().Freezes {
+	all := s.w.Ledger().Freezes
+	for i, f := range all {
+		if f.On && !s.wasCut() && (i+1 == len(all) || all[i+1].On || all[i+1].At.Sub(f.At) > time.Second) {
+			bad("frozen at %v, and not thawed within a second", f.At)
+		}
 		if f.Theirs && !s.wasCut() {
 			bad("took over what somebody else has frozen, at %v", f.At)
 		}
