@@ -106,7 +106,7 @@ func (d groupDir) SetFrozen(on bool) error {
 	w.Note("hob: freeze %t of %s", on, d.g.Dir())
 	all := w.ledger.Freezes
 	ours := len(all) > 0 && all[len(all)-1].On // who thaws and freezes it meanwhile cannot be told from hob
-	w.ledger.Freezes = append(all, Freeze{At: w.Now(), On: on,
+	w.ledger.Freezes = append(w.ledger.Freezes, Freeze{At: w.Now(), On: on,
 		Theirs: d.g.frozen && !d.g.byHob && !ours && (!on || w.now-d.g.since > 10*time.Millisecond)})
 	d.g.freeze(on, true)
 	return nil
