@@ -15,7 +15,7 @@ import (
 type CgroupRef struct {
 	Boot  string `json:"boot"`  // boot id
 	Path  string `json:"path"`  // its directory
-	Inode uint64 `json:"inode"` // of the directory: the kernel's id of the cgroup, never given twice in one boot; 0: it was about to be made
+	Inode uint64 `json:"inode"` // of the directory: the kernel's id of the cgroup, never given twice in one boot; 0 in what Place returns
 	Mount string `json:"mount"` // where the filesystem was mounted
 	Root  uint64 `json:"root"`  // inode of that: a view with another root may show other cgroups by the same path
 }
@@ -33,11 +33,13 @@ type Cgroups interface {
 	// cgroup's. ErrGone means that it has been removed, or was of another boot;
 	// ErrUnverifiable that it could not be looked for.
 	Open(ref CgroupRef) (Cgroup, error)
-	// Discard removes a cgroup that was written down, and those below it, if
-	// nobody is in them. One that was about to be made has no inode yet: it is
-	// known by its name alone, and removing it can hurt nobody. It returns nil
-	// also when there is nothing left to remove.
+	// Discard removes a cgroup that was written down, and those below it, if nobody
+	// is in them. It returns nil also when there is nothing left to remove; where one
+	// could not look it errors.
 	Discard(ref CgroupRef) error
+	// Find looks for cgroups of a name below all that the caller is shown: for one
+	// whose maker was cut off before it had written down where it was made.
+	Find(name string) ([]CgroupRef, error)
 }
 
 // Cgroup is an open directory whose inode was verified. No other cgroup can take
@@ -187,33 +189,57 @@ func (c cgroups) sameView(ref CgroupRef) bool {
 }
 
 func (c cgroups) Discard(ref CgroupRef) error {
-	if ref.Inode == 0 && ref.Boot != "" && ref.Boot == c.boot {
-		return c.discardIntended(ref)
-	}
 	g, err := c.Open(ref)
-	switch {
-	case errors.Is(err, ErrGone), errors.Is(err, ErrUnsupported):
+	if errors.Is(err, ErrGone) {
 		return nil
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	return errors.Join(g.Remove(), g.Close())
 }
 
-// discardIntended removes what a process that was cut off had just made, and not
-// yet written down. Whoever wrote the name down chose one that nobody else has.
-func (c cgroups) discardIntended(ref CgroupRef) error {
-	parent, err := c.sys.Dir(path.Dir(ref.Path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("open cgroup %s: %w", path.Dir(ref.Path), err)
+func (c cgroups) Find(name string) ([]CgroupRef, error) {
+	if c.boot == "" {
+		return nil, errNoBoot
 	}
-	defer parent.Close()
-	if err := parent.Rmdir(path.Base(ref.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove cgroup %s: %w", ref.Path, err)
+	_, mount, err := c.sys.Own()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	root, err := c.sys.Dir(mount)
+	if err != nil {
+		return nil, fmt.Errorf("open the cgroups at %s: %w", mount, err)
+	}
+	defer root.Close()
+	return seek(root, CgroupRef{Boot: c.boot, Path: mount, Mount: mount, Root: root.Inode()}, name, 0)
+}
+
+// seek goes through the cgroups below a directory. One that is removed meanwhile is
+// not there.
+func seek(dir CgroupDir, at CgroupRef, name string, depth int) (found []CgroupRef, err error) {
+	kids, err := dir.Kids()
+	if absentCgroup(err) || depth > maxCgroupDepth {
+		return nil, nil
+	}
+	errs := []error{err}
+	for _, n := range kids {
+		kid, err := dir.Kid(n)
+		if err != nil {
+			if !absentCgroup(err) {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		here := at
+		here.Path, here.Inode = path.Join(at.Path, n), kid.Inode()
+		if n == name {
+			found = append(found, here)
+		}
+		below, err := seek(kid, here, name, depth+1)
+		kid.Close()
+		found, errs = append(found, below...), append(errs, err)
+	}
+	return found, errors.Join(errs...)
 }
 
 // noCgroups is a host without any.
@@ -221,7 +247,8 @@ type noCgroups struct{}
 
 var errNoCgroups = fmt.Errorf("%w: there are no cgroups of version 2", ErrUnsupported)
 
-func (noCgroups) Place(string) (CgroupRef, error) { return CgroupRef{}, errNoCgroups }
-func (noCgroups) Make(CgroupRef) (Cgroup, error)  { return nil, errNoCgroups }
-func (noCgroups) Open(CgroupRef) (Cgroup, error)  { return nil, errNoCgroups }
-func (noCgroups) Discard(CgroupRef) error         { return nil }
+func (noCgroups) Place(string) (CgroupRef, error)  { return CgroupRef{}, errNoCgroups }
+func (noCgroups) Make(CgroupRef) (Cgroup, error)   { return nil, errNoCgroups }
+func (noCgroups) Open(CgroupRef) (Cgroup, error)   { return nil, errNoCgroups }
+func (noCgroups) Discard(CgroupRef) error          { return errNoCgroups }
+func (noCgroups) Find(string) ([]CgroupRef, error) { return nil, errNoCgroups }

@@ -217,8 +217,11 @@ func TestCgroupRecord(t *testing.T) {
 	if err := NewCgroups(cgroupFS{}, "").Discard(ref); !errors.Is(err, ErrUnverifiable) {
 		t.Errorf("without a boot id: %v", err)
 	}
-	if err := all.Discard(with(func(r *CgroupRef) { r.Inode = 0 })); err != nil {
+	if err := all.Discard(with(func(r *CgroupRef) { r.Inode = 0 })); !errors.Is(err, ErrUnverifiable) {
 		t.Errorf("discard what was about to be made: %v", err)
+	}
+	if err := all.Discard(ref); err != nil {
+		t.Errorf("discard: %v", err)
 	}
 	if _, err := os.Stat(ref.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
@@ -375,5 +378,33 @@ func TestCgroupList(t *testing.T) {
 	eventually(t, "all to end", func() bool { return !slices.ContainsFunc(pids, lives) })
 	if text, err := os.ReadFile(g.Ref().Path + "/cgroup.events"); err != nil || !strings.Contains(string(text), "populated 0") {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestCgroupFind: it is found by its name, wherever it is.
+func TestCgroupFind(t *testing.T) {
+	g := room(t, "find")
+	name := "hob-test-sought-" + strconv.Itoa(os.Getpid())
+	want := []string{filepath.Join(g.Ref().Path, name), filepath.Join(g.Ref().Path, "a/b", name)}
+	for _, dir := range want {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := localHost(t).Cgroups()
+	found, err := all.Find(name)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for _, ref := range found {
+		if err := all.Discard(ref); err != nil || !slices.Contains(want, ref.Path) {
+			t.Errorf("%+v: %v", ref, err)
+		}
+		if _, err := os.Stat(ref.Path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("it is still there: %v", err)
+		}
+	}
+	if found, err = all.Find(name); err != nil || len(found) != 0 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }

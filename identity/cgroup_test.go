@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -70,5 +71,15 @@ func TestTokenOlder(t *testing.T) {
 		if older, known := c.a.Older(c.b); older != c.older || known != c.known {
 			t.Errorf("%q, %q: %t, %t", c.a, c.b, older, known)
 		}
+	}
+}
+
+// TestNoCgroups: where there are none nothing was looked for, and so nothing is gone.
+func TestNoCgroups(t *testing.T) {
+	if err := (noCgroups{}).Discard(CgroupRef{}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("discard: %v", err)
+	}
+	if _, err := (noCgroups{}).Find("x"); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("find: %v", err)
 	}
 }

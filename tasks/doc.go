@@ -95,7 +95,7 @@
 //
 //	boot   boot id
 //	path   its directory
-//	inode  of the directory: the kernel's id of the cgroup, never given twice in one boot; 0 when it was about to be made
+//	inode  of the directory: the kernel's id of the cgroup, never given twice in one boot
 //	mount  where its filesystem was mounted
 //	root   inode of that
 //

@@ -137,6 +137,16 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 			refs = append(refs, *c.Cgroup)
 		}
 	}
+	// One that was cut off right after it had made its cgroup has not written it down,
+	// and may have made it elsewhere than this hob would.
+	spec, serr := t.ReadSpec()
+	if serr == nil && (errors.Is(err, ErrNoRecord) || err == nil && k.Nonce != spec.Nonce) {
+		found, ferr := all.Find(cgroupName(spec))
+		if ferr != nil && !errors.Is(ferr, identity.ErrUnsupported) {
+			m.event(r, t.Name, ferr.Error())
+		}
+		refs = append(refs, found...)
+	}
 	for _, ref := range refs {
 		if all.Discard(ref) == nil {
 			continue
@@ -147,12 +157,6 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 		}
 		if err != nil {
 			m.event(r, t.Name, err.Error())
-		}
-	}
-	// One that was cut off right after it had made its cgroup has not written it down.
-	if spec, err := t.ReadSpec(); err == nil && k.Cgroup == nil {
-		if at, err := all.Place(cgroupName(spec)); err == nil {
-			_ = all.Discard(at)
 		}
 	}
 }

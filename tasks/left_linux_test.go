@@ -226,3 +226,57 @@ func TestKeeperWritesDownWhatItLeaves(t *testing.T) {
 		t.Errorf("it is left: %v", err)
 	}
 }
+
+// TestCgroupOfACutStart: one that a keeper had made when it was killed, elsewhere than
+// this hob would, and not yet written down, is found by its name.
+func TestCgroupOfACutStart(t *testing.T) {
+	for name, records := range map[string]func(leftRig) error{
+		"no record of a keeper":        func(g leftRig) error { return g.dir.forget("keeper.json") },
+		"the record of an earlier one": func(g leftRig) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newLeftRig(t)
+			g.leaves()
+			run, err := g.run.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := Spec{Run: g.run.Name, Task: g.dir.Name, RunID: run.ID, Nonce: "n2"}
+			parent := g.ref.Path + "-parent"
+			dir := filepath.Join(parent, cgroupName(spec))
+			t.Cleanup(func() { _ = os.Remove(dir); _ = os.Remove(parent) })
+			if err := errors.Join(os.MkdirAll(dir, 0o755), g.dir.WriteSpec(spec), records(g)); err != nil {
+				t.Fatal(err)
+			}
+			g.m.discardCgroup(g.run, g.dir)
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("it is still there: %v", err)
+			}
+		})
+	}
+}
+
+// bareHost has no cgroups, or none that hob can see.
+type bareHost struct{ identity.Host }
+
+type bareCgroups struct{ identity.Cgroups }
+
+func (bareHost) Cgroups() identity.Cgroups { return bareCgroups{} }
+
+func (bareCgroups) Discard(identity.CgroupRef) error { return identity.ErrUnsupported }
+
+// TestLeftCgroupUnseen: where no cgroups are to be seen one is not gone.
+func TestLeftCgroupUnseen(t *testing.T) {
+	g := newLeftRig(t)
+	g.m.discardCgroup(g.run, g.dir)
+	g.leaves()
+	seeing := g.m.Host
+	g.m.Host = bareHost{seeing}
+	if err := g.m.reapCgroups(); err != nil {
+		t.Fatal(err)
+	}
+	g.expect("where there are no cgroups", true, 1)
+	g.m.Host = seeing
+	g.reap()
+	g.expect("in the end", false, 0)
+}
