@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"hob/identity"
 	"hob/sweep"
@@ -279,4 +281,45 @@ func TestLeftCgroupUnseen(t *testing.T) {
 	g.m.Host = seeing
 	g.reap()
 	g.expect("in the end", false, 0)
+}
+
+// TestThawCut: what a stop was freezing whose hob is at work on it is left to that;
+// what one has been freezing for longer than any stop does is thawed, though something
+// holds the task's lock: it may be that hob, frozen with the others.
+func TestThawCut(t *testing.T) {
+	for name, c := range map[string]struct {
+		held  bool
+		ago   time.Duration
+		thaws bool
+	}{
+		"at work":           {true, 0, false},
+		"nobody is":         {false, 0, true},
+		"held for too long": {true, sweep.StopIsCut + time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newLeftRig(t)
+			file := g.ref.Path + "/cgroup.freeze"
+			at := g.m.now().Add(-c.ago)
+			if err := errors.Join(os.WriteFile(file, []byte("1"), 0),
+				g.dir.WriteCapture(sweep.Capture{Run: g.run.Name, Task: g.dir.Name, Phase: PhaseStop, Cgroup: &g.ref, FrozenAt: &at}, true)); err != nil {
+				t.Fatal(err)
+			}
+			if c.held {
+				unlock, ok, err := g.dir.TryLock()
+				if err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+				defer unlock()
+			}
+			g.m.thawCut(g.run, g.dir, g.m.look(g.dir))
+			text, err := os.ReadFile(file)
+			after, cerr := g.dir.ReadCapture()
+			if errors.Join(err, cerr) != nil || (strings.TrimSpace(string(text)) == "0") != c.thaws {
+				t.Errorf("cgroup.freeze reads %s: %v, %v", text, err, cerr)
+			}
+			if (after.FrozenAt == nil) != (c.thaws && !c.held) {
+				t.Errorf("the capture says %v", after.FrozenAt) // who holds the lock writes it
+			}
+		})
+	}
 }
