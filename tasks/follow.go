@@ -11,6 +11,9 @@ import (
 // follow watches a task until it has come as far as this `up` is to see it, or
 // will not.
 func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
+	if d, ok := u.thereAtOnce(t); ok {
+		return d, nil
+	}
 	wake, err := u.watch.add(t.dir.Path, stateFiles)
 	if err != nil {
 		return Derived{}, err
@@ -42,6 +45,27 @@ func (u *upRun) follow(ctx context.Context, t *upTask) (Derived, error) {
 			return d, context.Cause(ctx)
 		}
 	}
+}
+
+// thereAtOnce reports whether a task had come as far as this up is to see it by its
+// start. The records of that need not be read again; the processes are looked at.
+func (u *upRun) thereAtOnce(t *upTask) (Derived, bool) {
+	seen := t.begun
+	k := seen.Keeper
+	if k == nil || newerKeeper(t.dir, *k, identity.Finding{}) != nil {
+		return Derived{}, false
+	}
+	seen.KeeperV, seen.Command = u.finding(&k.Keeper), u.finding(k.Command)
+	if seen.KeeperV.Verdict != identity.Owned || seen.Command.Verdict != identity.Owned {
+		return Derived{}, false
+	}
+	d := Derive(seen)
+	if done, err := arrived(t.Name, d, u.goal(t)); !done || err != nil {
+		return Derived{}, false
+	}
+	t.reach(d, nil)
+	u.tell(u.progress(t, seen, d, true))
+	return d, true
 }
 
 // unwatched reports whether the keeper is gone, and nobody writes any more how

@@ -41,7 +41,7 @@ func (k *keeper) start() {
 	}
 	k.note("started pid %d", k.life.ref.PID)
 	k.sizeAt = k.h.Now().Add(lookEvery) // it has taken nothing yet
-	k.look(k.h.Now())
+	k.lookAt = k.h.Now().Add(lookFirst) // now there is the command alone, which keeper.json tells of
 	k.gpus.begin(k)
 }
 

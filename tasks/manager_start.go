@@ -113,7 +113,7 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 	// process was told, by the keeper's record once there is one, or, where windows are
 	// shared, by what is written now. Only a crash of the host could lose or tear that,
 	// and ends the pane as well (ended.go).
-	begun, err := begun(t, task.Nonce)
+	keeper, begun, err := begun(t, task.Nonce)
 	if err != nil {
 		return err
 	}
@@ -123,11 +123,12 @@ func (u *upRun) launch(ctx context.Context, t *upTask, task *Task) error {
 		}
 	}
 	if !begun {
-		if err := u.awaitCommand(ctx, t, task.Nonce, wake, end); err != nil {
+		if keeper, err = u.awaitCommand(ctx, t, task.Nonce, wake, end); err != nil {
 			return err
 		}
 	}
 	task.State, task.UpdatedAt = Up, u.now()
+	t.begun = Seen{Task: task, Keeper: keeper}
 	return t.dir.writeTask(*task, passing)
 }
 
@@ -136,7 +137,7 @@ const keeperDeadline = 30 * time.Second
 
 // awaitCommand waits until the keeper has written its command's Ref, or why
 // there is none.
-func (u *upRun) awaitCommand(ctx context.Context, t *upTask, nonce string, wake, end <-chan struct{}) error {
+func (u *upRun) awaitCommand(ctx context.Context, t *upTask, nonce string, wake, end <-chan struct{}) (*Keeper, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, keeperDeadline, errors.New("its keeper did not start the command in "+keeperDeadline.String()))
 	defer cancel()
 	for ended := false; ; {
@@ -145,34 +146,35 @@ func (u *upRun) awaitCommand(ctx context.Context, t *upTask, nonce string, wake,
 		case <-end:
 			ended = true // what it wrote last is read once more
 		case <-ctx.Done():
-			return fmt.Errorf("start %s: %w", t.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("start %s: %w", t.Name, context.Cause(ctx))
 		}
-		if begun, err := begun(t, nonce); begun || err != nil {
-			return err
+		if keeper, begun, err := begun(t, nonce); begun || err != nil {
+			return keeper, err
 		}
 		if ended {
-			return fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
+			return nil, fmt.Errorf("the keeper of %s ended before it could start the command", t.Name)
 		}
 	}
 }
 
 // begun reports whether the keeper of this start has started the command, or what
-// comes before it. The error says why it will not.
-func begun(t *upTask, nonce string) (bool, error) {
+// comes before it, with what it has written by then, nil when that is not known. The
+// error says why it will not.
+func begun(t *upTask, nonce string) (*Keeper, bool, error) {
 	exit, err := t.dir.ReadExit()
 	switch {
 	case trouble(err) != nil:
-		return false, err
+		return nil, false, err
 	case err == nil && exit.Nonce == nonce && exit.Error != "":
-		return false, fmt.Errorf("%s could not be started: %s", t.Name, exit.Error)
+		return nil, false, fmt.Errorf("%s could not be started: %s", t.Name, exit.Error)
 	case err == nil && exit.Nonce == nonce:
-		return true, nil
+		return nil, true, nil
 	}
 	k, err := t.dir.ReadKeeper()
 	if trouble(err) != nil {
-		return false, err
+		return nil, false, err
 	}
-	return err == nil && k.Nonce == nonce && (k.Command != nil || k.Hook == hookBefore), nil
+	return &k, err == nil && k.Nonce == nonce && (k.Command != nil || k.Hook == hookBefore), nil
 }
 
 // endOf is closed when the process has ended, which the kernel says.

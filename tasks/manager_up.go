@@ -66,7 +66,8 @@ type upTask struct {
 	port  int
 	mark  milestones
 
-	gpus string // "0,1": chosen for gpus: auto
+	gpus  string // "0,1": chosen for gpus: auto
+	begun Seen   // what its start has written and read last; empty without one
 }
 
 // action is what `up` does with one task.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hob/identity"
+	"hob/identity/child"
 	"hob/identity/cut"
 	"hob/recipes"
 	"hob/tmux"
@@ -148,7 +149,8 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 	if s.Join, err = p.m.serverLives(p.srv.Socket); err != nil {
 		return tmux.Pane{}, err
 	}
-	pane, err := p.make(ctx, s)
+	var pane tmux.Pane
+	child.Patiently(func() { pane, err = p.make(ctx, s) })
 	if err != nil {
 		return pane, err
 	}

@@ -68,7 +68,7 @@ func (t *TaskDir) putCapture(c sweep.Capture, how lasting, begin bool) error {
 		}
 		defer unlock()
 	}
-	return t.reserved(func() error { return replaceFiles(how, newFile{t.file("capture.json"), data, may}) })
+	return t.reserved(func() error { return replaceFiles(how, newFile{path: t.file("capture.json"), data: data, may: may}) })
 }
 
 // olderKeeper waits for the write of a keeper that was started by a hob which guarded

@@ -148,7 +148,7 @@ func kindOf(err error) string {
 
 // writeRecord replaces a record, unless what is on disk cannot be trusted.
 func writeRecord[T any](path string, v T, belongs func(*T) error, how lasting) error {
-	f, err := fileOf(path, v, belongs)
+	f, err := fileOf(nil, path, v, belongs)
 	if err != nil {
 		return err
 	}
@@ -156,21 +156,23 @@ func writeRecord[T any](path string, v T, belongs func(*T) error, how lasting) e
 }
 
 // fileOf is the file that a record is to be, unless what is on disk in its place
-// cannot be trusted.
-func fileOf[T any](path string, v T, belongs func(*T) error) (newFile, error) {
+// cannot be trusted. What we have put there ourselves can.
+func fileOf[T any](own *ownFiles, path string, v T, belongs func(*T) error) (newFile, error) {
 	if belongs != nil {
 		if err := belongs(&v); err != nil {
 			return newFile{}, fmt.Errorf("write %s: %w", path, err)
 		}
 	}
-	if _, err := readRecord(path, belongs); err != nil && !errors.Is(err, ErrNoRecord) {
-		return newFile{}, err
+	if !own.has(path) {
+		if _, err := readRecord(path, belongs); err != nil && !errors.Is(err, ErrNoRecord) {
+			return newFile{}, err
+		}
 	}
 	data, err := encode(v)
 	if err != nil {
 		return newFile{}, fmt.Errorf("write %s: %w", path, err)
 	}
-	return newFile{path: path, data: data}, nil
+	return newFile{path: path, data: data, own: own}, nil
 }
 
 func encode(v any) ([]byte, error) {
@@ -203,6 +205,7 @@ type newFile struct {
 	path string
 	data []byte
 	may  func() error // whether it may take the place of what is there; nobody else writes the file meanwhile
+	own  *ownFiles    // remembers it; may be nil
 }
 
 func (n newFile) base() string { return filepath.Base(n.path) }
@@ -235,6 +238,7 @@ func replaceFiles(how lasting, files ...newFile) error {
 	}
 	for i, t := range temps {
 		cut.Point("rename", files[i].base())
+		files[i].own.add(files[i].path, t.f)
 		if err := os.Rename(t.path, files[i].path); err != nil {
 			return fmt.Errorf("write %s: %w", files[i].path, errors.Join(err, removeTemps(temps[i:])))
 		}

@@ -17,6 +17,7 @@ type TaskDir struct {
 	Run, Name string
 	Path      string
 	err       error // the name is not valid
+	own       ownFiles
 }
 
 // reserveBytes are kept on disk for the records of a stop, so that a disk that
@@ -115,11 +116,11 @@ func (t *TaskDir) writeStart(s Spec, v Task) error {
 		return t.err
 	}
 	s.Schema, v.Schema = Schema, Schema
-	spec, err := fileOf(t.SpecPath(), s, t.ownsSpec)
+	spec, err := fileOf(&t.own, t.SpecPath(), s, t.ownsSpec)
 	if err != nil {
 		return err
 	}
-	task, err := fileOf(t.file("task.json"), v, t.ownsTask)
+	task, err := fileOf(&t.own, t.file("task.json"), v, t.ownsTask)
 	if err != nil {
 		return err
 	}
@@ -134,8 +135,8 @@ func (t *TaskDir) writeEnd(r sweep.Report, v Task) error {
 	}
 	r.Schema, v.Schema = Schema, Schema
 	return t.reserved(func() error {
-		report, reportErr := fileOf(t.file("report.json"), r, t.ownsReport)
-		task, err := fileOf(t.file("task.json"), v, t.ownsTask)
+		report, reportErr := fileOf(&t.own, t.file("report.json"), r, t.ownsReport)
+		task, err := fileOf(&t.own, t.file("task.json"), v, t.ownsTask)
 		switch {
 		case err != nil && reportErr != nil:
 			return errors.Join(reportErr, err)
@@ -213,7 +214,11 @@ func write[T any](t *TaskDir, name string, v T, belongs func(*T) error, how last
 	if t.err != nil {
 		return t.err
 	}
-	return writeRecord(t.file(name), v, belongs, how)
+	f, err := fileOf(&t.own, t.file(name), v, belongs)
+	if err != nil {
+		return err
+	}
+	return replaceFiles(how, f)
 }
 
 // owns says what is wrong with a record that names another run or task.

@@ -14,9 +14,9 @@ import (
 // Subreap makes the caller the one that adopts the orphans of its tree.
 func Subreap() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// start forks and executes, with an empty signal mask: ForkExec hands on the
-// mask of the calling thread, which a keeper may have inherited from whoever
-// started tmux.
+// start forks and executes, with an empty signal mask and timers as punctual as any:
+// ForkExec hands on both of the calling thread, which a keeper has inherited from
+// whoever started tmux.
 func start(c Command) (pid, pidfd int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,6 +25,7 @@ func start(c Command) (pid, pidfd int, err error) {
 		return 0, -1, err
 	}
 	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }()
+	defer punctual()()
 	pidfd = -1
 	attr := &syscall.SysProcAttr{PidFD: &pidfd}
 	if c.Cgroup != nil {

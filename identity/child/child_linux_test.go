@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 var roles = map[string]func() error{
-	"instant": instant, "orphans": orphans, "failed": failed, "pinned": pinned, "masked": masked, "stamped": stamped,
+	"instant": instant, "orphans": orphans, "failed": failed, "pinned": pinned, "masked": masked, "stamped": stamped, "punctual": punctuality,
 }
 
 func TestReaper(t *testing.T) {
@@ -337,4 +337,31 @@ func TestCallerLimitsLeaveTheUmask(t *testing.T) {
 			t.Fatalf("file %d: mode %o, %v", n, st.Mode&0o777, err)
 		}
 	}
+}
+
+// punctuality: what is started patiently has timers that may be late, and so has what
+// it starts; a command of a Reaper has not, and the thread is as it was.
+func punctuality() error {
+	r := NewReaper()
+	e := run(r)
+	var late, own int
+	before, err := slack()
+	if err != nil {
+		return err
+	}
+	c := Command{Path: "/bin/grep", Args: []string{"grep", "-qx", strconv.Itoa(ordinarySlack), "/proc/self/timerslack_ns"}, Dir: "/", Files: []uintptr{0, 1, 2}}
+	Patiently(func() {
+		out, catErr := exec.Command("cat", "/proc/self/timerslack_ns").Output()
+		late, _ = strconv.Atoi(strings.TrimSpace(string(out)))
+		_, startErr := r.Start(c, func(_, fd int) error { closePidfd(fd); return nil })
+		own, err = slack()
+		err = errors.Join(catErr, startErr, err)
+	})
+	if err != nil || late != patientSlack || own != patientSlack {
+		return fmt.Errorf("started patiently: a slack of %d; of the thread: %d, %w", late, own, err)
+	}
+	if now, err := slack(); now != before {
+		return fmt.Errorf("afterwards the thread has a slack of %d and not of %d, %w", now, before, err)
+	}
+	return e.until(func() bool { return len(e.ended) == 1 && e.ended[0].Code == 0 })
 }
