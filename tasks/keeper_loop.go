@@ -18,7 +18,7 @@ import (
 // Intervals of the keeper. None is waited out where there is an event.
 const (
 	lookEvery   = time.Second            // between walks of the tree, unless they take long
-	lookFirst   = 200 * time.Millisecond // of a life: not while other keepers start their commands
+	lookFirst   = 500 * time.Millisecond // of a life: not while other keepers start their commands
 	lookRatio   = 1200                   // times as long as the last walk took of a processor
 	nearEvery   = 200 * time.Millisecond // between looks at task.json while a restart is due
 	writeEvery  = 2 * time.Second        // between writes of what changes all the time

@@ -10,12 +10,6 @@
 //   - table.go, progress.go, loading.go and plan.go show things.
 package main
 
-// How many processors a cgroup grants is read at the start of every process in Go,
-// and again each second. A keeper is told (tasks.RunKeeper), and a verb is over by then.
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 import (
 	"context"
 	"fmt"
