@@ -157,9 +157,11 @@ func (u *upRun) archive(ctx context.Context, s settled) error {
 func (u *upRun) tornIn(folder string) []string {
 	r := &RunDir{Name: u.dir.Name, Path: folder, store: u.dir.store}
 	names, _ := r.Tasks()
+	errs := make([]error, len(names))
+	sideBySide(len(names), func(i int) { errs[i] = unreadable(r.Task(names[i])) })
 	var notes []string
-	for _, name := range names {
-		if err := unreadable(r.Task(name)); err != nil {
+	for _, err := range errs {
+		if err != nil {
 			notes = append(notes, "kept as it is: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
@@ -201,16 +203,17 @@ func meanwhile(r *RunDir, err error) error {
 	return err
 }
 
-// asSettled reports whether every task of the run is over, and none was started
-// since it was seen. All locks of the run are held.
+// asSettled reports whether no task of the run was started since it was seen: each was
+// over then, and what is over begins anew by a start alone. All locks of the run are
+// held.
 func (u *upRun) asSettled(began map[string]time.Time) bool {
 	names, err := u.taskNames(u.dir)
 	if err != nil {
 		return false
 	}
-	for i, seen := range u.looks(u.dir, names) {
-		seen.Busy = false // it is us
-		if !Derive(seen).Over() || !seen.started().Equal(began[names[i]]) {
+	for _, name := range names {
+		task, err := u.dir.Task(name).ReadTask()
+		if seen := (Seen{Task: &task}); trouble(err) != nil || !seen.started().Equal(began[name]) {
 			return false
 		}
 	}

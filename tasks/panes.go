@@ -155,11 +155,25 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 		return pane, err
 	}
 	p.made = true
-	if err := p.record(ctx, pane); err != nil {
+	ref, err := p.refOf(ctx, pane)
+	if err != nil {
 		return pane, err
 	}
+	p.session, p.server = pane.Session, &ref
 	p.dress(ctx, task, pane)
-	return pane, nil
+	return pane, p.writeBeside(ctx, pane, ref)
+}
+
+// writeBeside is write while the other panes are made: until it is done these are
+// found as the first one is, by the server's socket and the run's name.
+func (p *paneMaker) writeBeside(ctx context.Context, pane tmux.Pane, ref identity.Ref) error {
+	p.mu.Unlock()
+	err := p.write(ctx, pane, ref)
+	p.mu.Lock()
+	if err != nil {
+		p.session, p.looked = "", time.Time{}
+	}
+	return err
 }
 
 // beside makes a pane that shares a window. Those that have gone since they were
@@ -262,15 +276,28 @@ func (p *paneMaker) known(panes []tmux.Pane) {
 
 // record writes down which server and session the run's panes are in.
 func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
+	ref, err := p.refOf(ctx, pane)
+	if err == nil {
+		err = p.write(ctx, pane, ref)
+	}
+	if err == nil {
+		p.session, p.server = pane.Session, &ref
+	}
+	return err
+}
+
+// refOf is the server that a pane was just made in.
+func (p *paneMaker) refOf(ctx context.Context, pane tmux.Pane) (identity.Ref, error) {
 	ref, err := p.m.serverRef(pane.ServerPID)
 	if errors.Is(err, identity.ErrGone) {
 		if pid, _ := p.srv.PID(ctx); pid != pane.ServerPID {
-			return fmt.Errorf("the tmux server %d ended as the pane was made: %w", pane.ServerPID, tmux.ErrLost)
+			err = fmt.Errorf("the tmux server %d ended as the pane was made: %w", pane.ServerPID, tmux.ErrLost)
 		}
 	}
-	if err != nil {
-		return err
-	}
+	return ref, err
+}
+
+func (p *paneMaker) write(ctx context.Context, pane tmux.Pane, ref identity.Ref) error {
 	last := make(chan error, 1)
 	go func() { last <- p.m.lastServer(p.srv.Socket, ref) }() // both wait for the disk
 	defer func() {
@@ -290,9 +317,5 @@ func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
 	run.Tmux = TmuxServer{Socket: p.srv.Socket, Session: pane.Session, Server: &ref}
 	run.UpdatedAt = p.m.now()
 	// The server ends with the host: a crash of that may leave the record before.
-	if err := p.dir.write(run, whole); err != nil {
-		return err
-	}
-	p.session, p.server = pane.Session, &ref
-	return nil
+	return p.dir.write(run, whole)
 }
