@@ -419,3 +419,45 @@ func TestOlderKeeper(t *testing.T) {
 		t.Error("its lock was not asked for")
 	}
 }
+
+// TestStoreOwnRecordIsNotReadAgain: a record that we have written is replaced unread,
+// and one that somebody has torn or replaced since is not replaced at all.
+func TestStoreOwnRecordIsNotReadAgain(t *testing.T) {
+	_, dir := newTask(t)
+	task := Task{Run: dir.Run, Task: dir.Name, State: Up}
+	path := dir.file("task.json")
+	if dir.own.has(path) {
+		t.Error("nothing was written")
+	}
+	for range 2 {
+		if err := dir.WriteTask(task); err != nil {
+			t.Fatal(err)
+		}
+		if !dir.own.has(path) {
+			t.Error("what was just written is not known")
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn := bytes.Repeat([]byte("x"), len(text))
+	for name, tear := range map[string]func() error{
+		"cut":      func() error { return os.Truncate(path, 10) },
+		"replaced": func() error { return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, torn, 0o600)) },
+		"changed": func() error {
+			return errors.Join(os.WriteFile(path, torn, 0o600), os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)))
+		},
+	} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(dir.WriteTask(task), tear()); err != nil {
+			t.Fatal(err)
+		}
+		var no *RecordError
+		if err := dir.WriteTask(task); !errors.As(err, &no) || no.Kind != Torn {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
