@@ -76,8 +76,11 @@ type keeper struct {
 	giveUpAt time.Time     // when waiting for the lock is over; zero: never
 	ready    readyWatch
 	gpus     gpuWatch
-	hooked   bool // after_stop has been begun
-	hooking  bool // it is under way
+	lend     bool   // it runs the after_stop alone, under the lock of whoever waits for it
+	cut      bool   // and was told to end it
+	cutHook  func() // which does so
+	hooked   bool   // after_stop has been begun
+	hooking  bool   // it is under way
 	done     bool
 }
 
@@ -157,22 +160,36 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if err != nil {
 		return nil, refuse(keeperUnverified, "%w", err)
 	}
-	k := &keeper{h: h, watch: sweep.NewWatch(h), run: run, dir: dir, home: run.store.Home, spec: spec, said: map[string]int{},
-		reaper: child.NewReaper(), inbox: make(chan func(), 16)}
+	k := unadmitted(h, run, dir, spec)
 	if err := k.admit(); err != nil {
 		return nil, err
 	}
-	me, err := h.Open(os.Getpid())
-	if err != nil {
-		return nil, k.unstarted(refuse(keeperUnverified, "the keeper cannot look at itself: %w", err))
+	if err := k.know(version); err != nil {
+		return nil, k.unstarted(err)
 	}
-	defer me.Close()
-	k.self = me.Ref()
-	k.limits, k.nofile = spec.Limits.Beyond(child.OwnLimits())
-	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
+	k.rec.Pane = os.Getenv("TMUX_PANE")
 	k.tmux = paneServer(h, os.Getenv("TMUX"), os.Getppid())
 	k.rec.Tmux = k.tmux
 	return k, nil
+}
+
+// unadmitted is a keeper that has not asked yet whether it may start anything.
+func unadmitted(h identity.Host, run *RunDir, dir *TaskDir, spec Spec) *keeper {
+	return &keeper{h: h, watch: sweep.NewWatch(h), run: run, dir: dir, home: run.store.Home, spec: spec, said: map[string]int{},
+		reaper: child.NewReaper(), inbox: make(chan func(), 16)}
+}
+
+// know makes the keeper's record anew, with its own Ref.
+func (k *keeper) know(version string) error {
+	me, err := k.h.Open(os.Getpid())
+	if err != nil {
+		return refuse(keeperUnverified, "the keeper cannot look at itself: %w", err)
+	}
+	defer me.Close()
+	k.self = me.Ref()
+	k.limits, k.nofile = k.spec.Limits.Beyond(child.OwnLimits())
+	k.rec = Keeper{Schema: Schema, Nonce: k.spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self}
+	return nil
 }
 
 // paneServer is the tmux server whose pane this is: our parent, if that is what

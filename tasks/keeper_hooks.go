@@ -12,12 +12,12 @@ import (
 
 // Hooks are commands that go with a task's life. The keeper runs them, in its tree,
 // with the command's environment and folder; what they write goes to the task's
-// log and pane. So they are captured and ended like all of the task. Only an
-// after_stop of a task that another hob has stopped is run by that hob.
+// log and pane. So they are captured and ended like all of the task. An
+// after_stop of a task that another hob has stopped gets a keeper of its own (RunAfterStop).
 const (
-	hookBefore = "before"      // before each start of the command, which waits for it
-	hookReady  = "after_ready" // once in each life, beside the command
-	hookStop   = "after_stop"  // once, when the task is over
+	hookBefore    = "before"      // before each start of the command, which waits for it
+	hookReady     = "after_ready" // once in each life, beside the command
+	HookAfterStop = "after_stop"  // once, when the task is over
 )
 
 // pendingStart is a command that is not started yet, since `before` comes first.
@@ -47,8 +47,8 @@ func hookEnv(env []string, hook string, more ...string) []string {
 func (k *keeper) hook(name string, h *Hook, done func(error), more ...string) {
 	tty, env := k.term.slave.Fd(), hookEnv(k.life.env, name, more...)
 	k.note("%s: %s", name, h.shown())
+	ctx, cancel := k.hookContext(h.Timeout)
 	go func() {
-		ctx, cancel := context.WithTimeout(bg, h.Timeout)
 		defer cancel()
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err == nil {
@@ -67,6 +67,8 @@ func hookError(name string, h *Hook, code int, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s did not end within %s", name, h.Timeout)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s was interrupted", name)
 	case errors.As(err, &no):
 		return &startError{no.code, fmt.Errorf("%s: %w", name, err)}
 	case err != nil:
@@ -159,9 +161,9 @@ func (k *keeper) afterStop() {
 		k.complain("task.json", err)
 		return
 	}
-	k.hooking, k.rec.Hook = true, hookStop
+	k.hooking, k.rec.Hook = true, HookAfterStop
 	k.complain("keeper.json", k.save())
-	k.hook(hookStop, k.spec.AfterStop, func(err error) {
+	k.hook(HookAfterStop, k.spec.AfterStop, func(err error) {
 		k.hooking = false
 		if k.life.reported = k.reaper.Empty(); k.life.reported {
 			k.rec.Hook = ""
@@ -174,7 +176,7 @@ func (k *keeper) afterStop() {
 // that is written.
 func (k *keeper) announceAfterStop() {
 	if k.spec.AfterStop != nil && !k.hooked && k.rec.StartedAt != nil {
-		k.rec.Hook = hookStop
+		k.rec.Hook = HookAfterStop
 		k.complain("keeper.json", k.save())
 	}
 }

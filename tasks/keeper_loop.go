@@ -117,6 +117,10 @@ func (k *keeper) loop() {
 
 // told is a signal that means the end.
 func (k *keeper) told(sig syscall.Signal) {
+	if k.lend {
+		k.cutShort()
+		return
+	}
 	if identity.SignalName(sig) == "HUP" {
 		k.ask("hangup")
 		return

@@ -150,6 +150,10 @@ func (k *keeper) complain(what string, err error) {
 
 // waitLock waits for op.lock, beside everything else.
 func (k *keeper) waitLock() {
+	if k.lend {
+		k.borrowLock()
+		return
+	}
 	k.lock = lockAsked
 	go func() {
 		unlock, err := k.dir.Lock(bg)

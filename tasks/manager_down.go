@@ -218,7 +218,7 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 	}
 	s := stopper{Manager: m, run: r, dir: t, seen: seen}
 	out.Err = errors.Join(out.Err, s.ClosePane(ctx))
-	out.Hook = s.afterStop(ctx)
+	s.afterStop(ctx, out)
 }
 
 // runStop is the stop protocol (README, "Stop and sweep") for one task.
@@ -250,7 +250,7 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, GPU: gpu.Read})
 	out.Report = &rep
 	out.State, out.Err = s.finish(rep, err)
-	out.Hook = s.afterStop(ctx)
+	s.afterStop(ctx, out)
 }
 
 // fromElsewhere refuses to stop or sweep a task of which nothing can be told from

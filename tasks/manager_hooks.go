@@ -1,67 +1,72 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"time"
+	"strings"
+	"syscall"
 )
 
-// afterStop runs the task's after_stop, which its keeper has not: another hob has
-// stopped it. The lock is held. It is run once, with the keeper's environment and
-// into the task's log; that it fails is told, and the task is stopped all the same.
-func (s *stopper) afterStop(ctx context.Context) error {
+// afterStop has the task's after_stop run, which its keeper has not: another hob has
+// stopped it. The lock is held. It is run once, with the keeper's environment and into
+// the task's log, under a keeper of its own (RunAfterStop); that it fails is told, and
+// the task is stopped all the same. out gets what the task has come to after it.
+func (s *stopper) afterStop(ctx context.Context, out *Outcome) {
+	due, err := s.afterStopDue()
+	if err != nil || !due {
+		out.Hook = trouble(err)
+		return
+	}
+	if err := s.runAfterStop(ctx); err != nil {
+		s.event(s.run, s.dir.Name, err.Error())
+		out.Hook = &Problem{Err: err, Tip: "hob logs " + out.Name.String()}
+	}
+	if task, err := s.dir.ReadTask(); err == nil && task.AfterStop != nil {
+		out.State = task.State
+	}
+	if rep, err := s.dir.ReadReport(); err == nil && out.Report != nil {
+		out.Report = &rep // with what the hook had left
+	}
+}
+
+func (s *stopper) afterStopDue() (bool, error) {
 	spec, err := s.dir.ReadSpec()
 	if err != nil || spec.AfterStop == nil {
-		return trouble(err)
+		return false, err
 	}
 	task, err := s.dir.ReadTask()
 	started := s.seen.Keeper != nil && s.seen.Keeper.StartedAt != nil
 	if err != nil || task.AfterStop != nil || task.Nonce != spec.Nonce || !task.State.Settled() || !started {
-		return trouble(err)
+		return false, err
 	}
-	now := s.now()
-	task.AfterStop, task.UpdatedAt = &now, now
-	if err := s.dir.WriteTask(task); err != nil {
-		return err
-	}
-	s.Note("%s: %s", hookStop, spec.AfterStop.shown())
-	s.event(s.run, s.dir.Name, hookStop+": "+spec.AfterStop.shown())
-	if err := s.runHook(ctx, spec, task.State); err != nil {
-		s.event(s.run, s.dir.Name, err.Error())
-		return &Problem{Err: err, Tip: "hob logs " + Name{s.run.Name, s.dir.Name}.String()}
-	}
-	return nil
+	s.Note("%s: %s", HookAfterStop, spec.AfterStop.shown())
+	return true, nil
 }
 
-func (s *stopper) runHook(ctx context.Context, spec Spec, state State) error {
-	env := hookEnv(environment(spec, s.Store.Home, s.getenv), hookStop, "HOB_STATE="+string(state))
-	path, err := resolve(spec.AfterStop.Args[0], spec.Dir, env)
+// runAfterStop waits for the keeper of the hook, and tells it when there is no more
+// time: it ends the hook then, and all that this has left.
+func (s *stopper) runAfterStop(ctx context.Context) error {
+	cmd := exec.Command(s.Self, "keeper", s.dir.SpecPath(), HookAfterStop)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: start its keeper: %w", HookAfterStop, err)
+	}
+	pin, err := s.Host.Open(cmd.Process.Pid) // nobody has waited for it yet: the number is its own
+	if err == nil {
+		defer pin.Close()
+		defer context.AfterFunc(ctx, func() { _ = pin.Signal(syscall.SIGTERM) })()
+	}
+	err = cmd.Wait()
 	if err != nil {
-		return fmt.Errorf("%s: %w", hookStop, err)
+		return fmt.Errorf("%s: %s: %w", HookAfterStop, strings.TrimPrefix(strings.TrimSpace(said.String()), "hob: "), err)
 	}
-	log, err := os.OpenFile(s.dir.LogPath(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("%s: %w", hookStop, err)
+	k, err := s.dir.ReadKeeper()
+	if err == nil && k.HookNote != "" {
+		err = errors.New(k.HookNote)
 	}
-	defer log.Close()
-	ctx, cancel := context.WithTimeout(ctx, spec.AfterStop.Timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path)
-	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.AfterStop.Args, env, spec.Dir, log, log
-	if len(spec.Limits) > 0 {
-		cmd.Path, cmd.Args = s.Self, spec.Limits.Through("hob", path, spec.AfterStop.Args)
-	}
-	cmd.WaitDelay = time.Second // what it leaves running must not hold us
-	err = cmd.Run()
-	var ended *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return hookError(hookStop, spec.AfterStop, 0, context.Cause(ctx))
-	case errors.As(err, &ended) && ended.ExitCode() > 0:
-		return hookError(hookStop, spec.AfterStop, ended.ExitCode(), nil)
-	}
-	return hookError(hookStop, spec.AfterStop, 0, err)
+	return err
 }

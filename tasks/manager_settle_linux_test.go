@@ -184,7 +184,7 @@ func TestAtRest(t *testing.T) {
 		"its keeper lives":        {false, func(_ *Task, k *Keeper, _ *Spec) { k.Keeper = *self }},
 		"its keeper did not see":  {false, func(_ *Task, k *Keeper, _ *Spec) { k.Empty = false }},
 		"a cgroup":                {false, func(_ *Task, k *Keeper, _ *Spec) { k.Cgroup = &identity.CgroupRef{Path: "/x"} }},
-		"a hook was under way":    {false, func(_ *Task, k *Keeper, _ *Spec) { k.Hook = hookStop }},
+		"a hook was under way":    {false, func(_ *Task, k *Keeper, _ *Spec) { k.Hook = HookAfterStop }},
 		"a hook may be to be run": {false, func(_ *Task, _ *Keeper, s *Spec) { s.AfterStop = &Hook{Args: []string{"x"}} }},
 		"adopted":                 {false, func(x *Task, _ *Keeper, _ *Spec) { x.Adopted = &Adoption{Command: gone} }},
 		"a pane elsewhere":        {false, func(x *Task, _ *Keeper, _ *Spec) { x.Pane = &Pane{Pane: "%1", Server: self} }},

@@ -120,7 +120,7 @@ func deriveEnded(s Seen) Derived {
 	if d.Note == "" && d.State == Failed && s.Exit != nil {
 		d.Note = fromExit(s).Note
 	}
-	if k := s.Keeper; k != nil && k.Hook == hookStop && s.KeeperV.Verdict == identity.Owned {
+	if k := s.Keeper; k != nil && k.Hook == HookAfterStop && s.KeeperV.Verdict == identity.Owned {
 		d.Tended, d.Note = true, strings.TrimPrefix(d.Note+"; its after_stop runs", "; ")
 	}
 	return d

@@ -35,6 +35,9 @@ func run(args []string) int {
 	if len(args) == 2 && args[0] == "keeper" {
 		return keep(args[1])
 	}
+	if len(args) == 3 && args[0] == "keeper" && args[2] == tasks.HookAfterStop {
+		return keepAfter(args[1])
+	}
 	if len(args) > 0 && args[0] == "pilot" {
 		return pilot.Run(args[1:])
 	}
@@ -45,6 +48,16 @@ func run(args []string) int {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
 	return newApp().run(args)
+}
+
+// keepAfter is `hob keeper SPEC after_stop`.
+func keepAfter(spec string) int {
+	h, err := identity.Local()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hob:", err)
+		return 1
+	}
+	return tasks.RunAfterStop(h, spec, version)
 }
 
 // keep is `hob keeper SPEC`.
