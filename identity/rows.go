@@ -44,6 +44,31 @@ func OpenRead(h Host, pid int, want Field) (Handle, Process, Finding, error) {
 	return readOpened(pin, want, err)
 }
 
+// Opened is what OpenRead says of one process.
+type Opened struct {
+	Pin   Handle // nil with an error
+	Row   Process
+	Found Finding
+	Err   error
+}
+
+// OpenAll is OpenRead of each number. A host may look at several at a time.
+func OpenAll(h Host, pids []int, want Field) []Opened {
+	out := make([]Opened, len(pids))
+	one := func(i int) {
+		o := &out[i]
+		o.Pin, o.Row, o.Found, o.Err = OpenRead(h, pids[i], want)
+	}
+	if c, ok := h.(interface{ atOnce(n int, one func(int)) }); ok {
+		c.atOnce(len(pids), one)
+		return out
+	}
+	for i := range pids {
+		one(i)
+	}
+	return out
+}
+
 func readOpened(pin Handle, want Field, err error) (Handle, Process, Finding, error) {
 	if err != nil {
 		return nil, Process{}, Finding{}, err

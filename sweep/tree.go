@@ -118,9 +118,17 @@ func (tr *tree) load(m Member) {
 	n.pin, n.found = tr.h.Verify(m.Ref)
 	switch n.found.Verdict {
 	case identity.Owned, identity.Unverifiable:
-		tr.live[m.Ref.PID] = n
+		tr.claim(n)
 	default:
 		tr.bury(n)
+	}
+}
+
+// claim enters a member by its number, which one that lives has, whoever else is
+// recorded with it and could not be verified.
+func (tr *tree) claim(n *node) {
+	if was := tr.live[n.Ref.PID]; was == nil || !was.living() {
+		tr.live[n.Ref.PID] = n
 	}
 }
 

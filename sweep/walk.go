@@ -88,6 +88,8 @@ func (tr *tree) retry(n *node) {
 	switch n.found.Verdict {
 	case identity.Gone, identity.Foreign:
 		tr.bury(n)
+	case identity.Owned:
+		tr.claim(n)
 	}
 }
 
@@ -154,11 +156,17 @@ func (tr *tree) children(ctx context.Context, n *node) []*node {
 		return nil
 	}
 	var kids []*node
-	var found []candidate
+	var unknown []int
 	for _, pid := range pids {
 		if kid := tr.live[pid]; kid != nil && kid.living() {
 			kids = append(kids, kid)
-		} else if c, ok := tr.candidate(pid, n); ok {
+		} else if pid > 1 && pid != tr.keeperPID() {
+			unknown = append(unknown, pid)
+		}
+	}
+	var found []candidate
+	for i, o := range identity.OpenAll(tr.h, unknown, identity.WantArgs) {
+		if c, ok := tr.candidate(unknown[i], o, n); ok {
 			found = append(found, c)
 		}
 	}
@@ -203,6 +211,7 @@ func (tr *tree) listed(ctx context.Context, n *node) ([]int, bool) {
 	return l.kids[n.Ref.PID], true
 }
 
+// tableServes decides that.
 func tableServes(lethal bool, threads int, processes func() (int, bool)) bool {
 	if lethal || threads < manyThreads {
 		return false
@@ -255,12 +264,9 @@ type candidate struct {
 	row identity.Process
 }
 
-// candidate pins a listed child and reads its parent under the pin.
-func (tr *tree) candidate(pid int, parent *node) (candidate, bool) {
-	if pid <= 1 || pid == tr.keeperPID() {
-		return candidate{}, false
-	}
-	pin, row, err := tr.pinLiving(pid)
+// candidate judges a listed child that was pinned, and its parent read under the pin.
+func (tr *tree) candidate(pid int, o identity.Opened, parent *node) (candidate, bool) {
+	pin, row, err := tr.pinned(pid, o)
 	if err != nil {
 		// What it leaves behind is the keeper's now, whose children we have listed.
 		tr.moved = tr.moved || !errors.Is(err, errCorpse) && tr.blind[pid] == "" && tr.matters(parent)
@@ -304,19 +310,24 @@ func (tr *tree) matters(n *node) bool { return n == tr.keeper || tr.spareOf(n).w
 var errCorpse = errors.New("a zombie that is known")
 
 // pinLiving pins a process that hangs below us and reads its row under the pin.
-// What cannot be read is remembered as such.
 func (tr *tree) pinLiving(pid int) (identity.Handle, identity.Process, error) {
-	pin, row, f, err := identity.OpenRead(tr.h, pid, identity.WantArgs)
+	return tr.pinned(pid, identity.OpenAll(tr.h, []int{pid}, identity.WantArgs)[0])
+}
+
+// pinned is a process that was pinned, if it lives. What could not be read is
+// remembered as such.
+func (tr *tree) pinned(pid int, o identity.Opened) (identity.Handle, identity.Process, error) {
+	err := o.Err
 	if err != nil {
 		return nil, identity.Process{}, tr.missed(pid, err)
 	}
-	if f.Verdict == identity.Owned {
-		return pin, row, nil
+	if o.Found.Verdict == identity.Owned {
+		return o.Pin, o.Row, nil
 	}
-	if err = f.Err(); f.Zombie && tr.knownCorpse(pin.Ref()) {
+	if err = o.Found.Err(); o.Found.Zombie && tr.knownCorpse(o.Pin.Ref()) {
 		err = errCorpse
 	}
-	_ = pin.Close()
+	_ = o.Pin.Close()
 	return nil, identity.Process{}, tr.missed(pid, err)
 }
 

@@ -390,3 +390,37 @@ func TestTableServes(t *testing.T) {
 		}
 	}
 }
+
+// shortOfPins cannot verify one recorded process, once.
+type shortOfPins struct {
+	identity.Host
+	start identity.Token
+}
+
+func (h *shortOfPins) Verify(ref identity.Ref) (identity.Handle, identity.Finding) {
+	if ref.Start == h.start {
+		h.start = ""
+		return nil, identity.Finding{Verdict: identity.Unverifiable, Reason: "too many open files"}
+	}
+	return h.Host.Verify(ref)
+}
+
+// TestWhoLivesHasTheNumber: two members are recorded with one number. The one that
+// lives is who a signal goes to, whatever could not be said of the other.
+func TestWhoLivesHasTheNumber(t *testing.T) {
+	s := newStage(t, Server, sim.Options{})
+	ref := s.cmd.Ref()
+	other := ref
+	other.Start, other.PIDFS = "linux:1", nil
+	h := &shortOfPins{s.w.Host(), other.Start}
+	prev := Capture{Members: []Member{{Ref: ref, Evidence: []Evidence{Captured}}, {Ref: other, Evidence: []Evidence{Captured}}}}
+	tr := newTree(h, s.target, prev, StepAll)
+	defer tr.close()
+	if n := tr.live[ref.PID]; n != tr.nodes[0] || !n.living() || !tr.nodes[1].unknown() {
+		t.Errorf("%+v has the number", n)
+	}
+	tr.look(context.Background(), nil)
+	if n := tr.live[ref.PID]; n != tr.nodes[0] || !n.living() || tr.nodes[1].Fate != ForeignFate {
+		t.Errorf("after a look: %+v has the number, the other is %+v", n, tr.nodes[1])
+	}
+}
