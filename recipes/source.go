@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -38,12 +40,7 @@ func newSource(name, dir string, text []byte) *source {
 
 // readSource reads a file, bounded, and the folder that it stands in.
 func readSource(file string) (*source, []byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read recipe: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, err := ReadInput(file, maxBytes+1)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read recipe: %w", err)
 	}
@@ -52,6 +49,30 @@ func readSource(file string) (*source, []byte, error) {
 		return nil, nil, fmt.Errorf("folder of recipe %s: %w", file, err)
 	}
 	return newSource(file, filepath.Dir(abs), text), text, nil
+}
+
+// ReadInput reads a file that a person has named, up to a number of bytes. It may be a
+// pipe (`hob check <(generate)`), but not one that nobody has open to write to: to
+// open that would wait for ever (fifo(7)).
+func ReadInput(file string, most int64) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	how, pipe := os.O_RDONLY, info.Mode()&fs.ModeNamedPipe != 0
+	if pipe {
+		how |= syscall.O_NONBLOCK
+	}
+	f, err := os.OpenFile(file, how, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err == nil && pipe && len(text) == 0 {
+		err = fmt.Errorf("%s is a pipe, and nothing was written to it", file)
+	}
+	return text, err
 }
 
 // line is the text of line n (from 1), without the end of line.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"hob/identity"
 )
@@ -184,7 +185,7 @@ func (l *logReader) copy(files []*os.File) error {
 func (l *logReader) open() ([]*os.File, error) {
 	var files []*os.File
 	for n := 0; ; n++ {
-		f, err := os.Open(logName(l.dir.LogPath(), n))
+		f, err := openRegular(logName(l.dir.LogPath(), n))
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -200,6 +201,20 @@ func (l *logReader) open() ([]*os.File, error) {
 		files = append([]*os.File{f}, files...)
 	}
 	return files, nil
+}
+
+// openRegular opens a file that is one: a pipe in its place would keep us waiting for
+// ever (fifo(7)).
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, &RecordError{Path: path, Kind: Unreadable, Err: errors.Join(errors.New("not a regular file"), err)}
+	}
+	return f, nil
 }
 
 func logName(path string, n int) string {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -356,7 +355,7 @@ func (m *Manager) Tail(n Name, lines int) []string {
 
 // endOf is the end of a file, at most so many bytes.
 func endOf(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ type app struct {
 	quiet   bool
 	json    bool
 	dryRun  bool
+
+	ending <-chan struct{} // closed when a signal asks the verb to let go
 }
 
 func newApp() *app {
@@ -46,6 +48,7 @@ func newApp() *app {
 func (a *app) run(args []string) int {
 	ctx, stop := interruptible()
 	defer stop()
+	a.ending = ctx.Done()
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

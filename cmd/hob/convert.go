@@ -103,14 +103,9 @@ func source(file, to string) (convert.Source, error) {
 		text, err := io.ReadAll(io.LimitReader(os.Stdin, mostConverted))
 		return convert.Source{File: "-", Text: text}, err
 	}
-	f, err := os.Open(file)
+	text, err := recipes.ReadInput(file, mostConverted)
 	if err != nil {
 		return convert.Source{}, &tasks.Problem{Kind: tasks.ErrUsage, Err: err, Tip: "name a file, or - for standard input"}
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostConverted))
-	if err != nil {
-		return convert.Source{}, &tasks.Problem{Kind: tasks.ErrUsage, Err: err}
 	}
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {

@@ -73,7 +73,28 @@ func (a *app) loadFile(file string, o recipes.Options) (*recipes.Recipe, error) 
 		return nil, err
 	}
 	o.Getenv, o.EngineDir, o.Self = a.getenv, a.engineDir(), self
-	return recipes.Load(file, o)
+	return unlessEnding(a, func() (*recipes.Recipe, error) { return recipes.Load(file, o) })
+}
+
+// unlessEnding reads what may keep one waiting, as a pipe does, or a mount whose server
+// is gone: the first signal ends that.
+func unlessEnding[T any](a *app, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-a.ending:
+		var none T
+		return none, tasks.ErrInterrupted
+	}
 }
 
 // recipeAndTasks reads [RECIPE] [TASK...]. A first word that is no recipe names
