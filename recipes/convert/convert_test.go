@@ -92,6 +92,19 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// A recipe that takes a command over as it stands says that a secret is in it.
+func TestProcfileTellsOfASecret(t *testing.T) {
+	for line, want := range map[string]bool{"web: vllm serve m --api-key hunter2\n": true, "web: vllm serve m --max-model-len 4096\n": false} {
+		res, err := convert.Convert(convert.Source{File: "Procfile", Folder: "shop", Text: []byte(line)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(res.Recipe, "looks like a secret"); got != want {
+			t.Errorf("%q: told %t\n%s", line, got, res.Recipe)
+		}
+	}
+}
+
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

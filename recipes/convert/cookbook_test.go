@@ -138,6 +138,19 @@ func TestHide(t *testing.T) {
 			t.Errorf("%q: %q", line, got)
 		}
 	}
+	for _, words := range [][]string{
+		{"--cookie", "S"}, {"--jwt", "S"}, {"--master-key", "S"}, {"-u", "me:S"}, {"--user", "me:S"}, {"--proxy-user", "me:S"},
+		{"-H", "X-Auth-Token: S"}, {"-HCookie: S"}, {"--header", "Authorization: Basic S"}, {"--config", `{"model": "m", "api_key": "S"}`},
+	} {
+		if got := strings.Join(convert.Hide(append([]string{"curl"}, words...)), " "); strings.Contains(got, "S") {
+			t.Errorf("%q: %q", words, got)
+		}
+	}
+	for _, words := range [][]string{{"-u", "1000:1000"}, {"-H", "Accept: text/plain"}, {"--config", `{"model": "m", "max_tokens": "5"}`}, {"--key-cache", "q8"}} {
+		if got := convert.Hide(words); got[1] != words[1] {
+			t.Errorf("%q: %q", words, got)
+		}
+	}
 	if got := convert.Hide([]string{"sh", "-c", "HF_TOKEN=x vllm serve m"}); got[2] != "…" {
 		t.Errorf("%q", got)
 	}

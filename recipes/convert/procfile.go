@@ -78,6 +78,9 @@ func (r *reader) process(d *draft, line int, name, command string, port int, set
 		}
 		t.set("command", literal(command)).set("shell", yes())
 	}
+	if secretText(command) {
+		t.about = append(t.about, "What looks like a secret stands in its command, as in the Procfile: in an env_file it would be kept out of this file, and of ps.")
+	}
 	if t.get("port") == nil && (usesPort || name == "web") {
 		if port > 0 {
 			t.set("port", number(port))

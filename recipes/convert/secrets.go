@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-envparse"
@@ -24,10 +25,10 @@ func secretName(name string) bool {
 	parts := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' || c == '.' })
 	for i, p := range parts {
 		switch p {
-		case "token", "secret", "secrets", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth", "bearer", "pat":
+		case "token", "secret", "secrets", "password", "passwd", "passphrase", "pwd", "credential", "credentials", "apikey", "auth", "authorization", "bearer", "pat", "cookie", "cookies", "jwt":
 			return true
 		case "key", "keys":
-			if i > 0 && (parts[i-1] == "api" || parts[i-1] == "access" || parts[i-1] == "secret" || parts[i-1] == "private" || parts[i-1] == "admin" || parts[i-1] == "auth") {
+			if i > 0 && slices.Contains([]string{"api", "access", "secret", "private", "admin", "auth", "master", "signing", "encryption"}, parts[i-1]) {
 				return true
 			}
 		}
@@ -43,7 +44,11 @@ func secretWords(args []string) []bool {
 		name, value, both := strings.Cut(a, "=")
 		option := strings.HasPrefix(a, "-")
 		switch {
-		case secretValue().MatchString(a):
+		case secretValue().MatchString(a), secretField(a):
+			found[i] = true
+		case i > 0 && isUser(args[i-1]) && withPassword(a):
+			found[i] = true
+		case both && isUser(name) && withPassword(value):
 			found[i] = true
 		case both && value != "" && secretName(name):
 			found[i] = true
@@ -52,6 +57,30 @@ func secretWords(args []string) []bool {
 		}
 	}
 	return found
+}
+
+// namedField is the name of an HTTP header in front of its value, or of a member in JSON text.
+var namedField = lazy(`^([A-Za-z0-9_-]+):\s*\S|"([^"]+)"\s*:\s*"[^"]`)
+
+// secretField reports whether a word holds a field that is called after a secret, as
+// curl -H 'X-Auth-Token: …', or --config '{"api_key": "…"}'.
+func secretField(word string) bool {
+	word = strings.TrimPrefix(word, "-H")
+	return slices.ContainsFunc(namedField().FindAllStringSubmatch(word, -1), func(m []string) bool { return secretName(m[1] + m[2]) })
+}
+
+// isUser reports whether an option takes a user's name with the password behind a
+// colon (curl(1), wget(1)).
+func isUser(option string) bool {
+	return slices.Contains([]string{"-u", "--user", "-U", "--proxy-user"}, option)
+}
+
+// withPassword reports whether a user is named with a password, and not as the ids
+// that docker run -u takes.
+func withPassword(user string) bool {
+	name, password, _ := strings.Cut(user, ":")
+	_, err := strconv.Atoi(name + password)
+	return password != "" && err != nil
 }
 
 // Hide is a command line for people to read: what looks like a secret is left out.
