@@ -21,7 +21,7 @@ var secretValue = lazy(`(?:^|[^A-Za-z0-9])(?:hf_[A-Za-z0-9]{8,}|api_org_[A-Za-z0
 // secretName reports whether an option or a variable is called after a secret:
 // --api-key, HF_TOKEN, and not --max-tokens or --tokenizer.
 func secretName(name string) bool {
-	name = strings.ToLower(strings.TrimLeft(name, "-"))
+	name = strings.ToLower(hump().ReplaceAllString(strings.TrimLeft(name, "-"), "$1-$2"))
 	parts := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' || c == '.' })
 	for i, p := range parts {
 		switch p {
@@ -36,13 +36,18 @@ func secretName(name string) bool {
 	return false
 }
 
+// hump is where a name in camelCase has its words: apiKey, accessToken.
+var hump = lazy(`([a-z])([A-Z])`)
+
 // secretWords says which words of a command are secrets: the value behind an
 // option of such a name, or what looks like a token wherever it stands.
 func secretWords(args []string) []bool {
 	found := make([]bool, len(args))
+	curl := false
 	for i, a := range args {
 		name, value, both := strings.Cut(a, "=")
 		option := strings.HasPrefix(a, "-")
+		curl = curl || base(a) == "curl"
 		switch {
 		case secretValue().MatchString(a), secretField(a):
 			found[i] = true
@@ -50,7 +55,13 @@ func secretWords(args []string) []bool {
 			found[i] = true
 		case both && isUser(name) && withPassword(value):
 			found[i] = true
-		case both && value != "" && secretName(name):
+		case curl && len(a) > 2 && isUser(a[:2]) && withPassword(a[2:]): // -ume:pw
+			found[i] = true
+		case curl && i > 0 && args[i-1] == "-b" && !option: // a cookie
+			found[i] = true
+		case i > 0 && strings.HasSuffix(args[i-1], ":") && secretName(strings.TrimSuffix(args[i-1], ":")): // a header that was taken apart
+			found[i] = true
+		case both && value != "" && (secretName(name) || secretField(value)):
 			found[i] = true
 		case option && !both && secretName(name) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
 			found[i+1] = true
@@ -59,8 +70,9 @@ func secretWords(args []string) []bool {
 	return found
 }
 
-// namedField is the name of an HTTP header in front of its value, or of a member in JSON text.
-var namedField = lazy(`^([A-Za-z0-9_-]+):\s*\S|"([^"]+)"\s*:\s*"[^"]`)
+// namedField is the name of an HTTP header in front of its value, or of a member in JSON
+// text, also within the quotes of a shell.
+var namedField = lazy(`^([A-Za-z0-9_-]+):\s*\S|\\*"([^"\\]+)\\*"\s*:\s*\\*"[^"\\]`)
 
 // secretField reports whether a word holds a field that is called after a secret, as
 // curl -H 'X-Auth-Token: …', or --config '{"api_key": "…"}'.
@@ -93,8 +105,9 @@ func Hide(args []string) []string {
 			secret = secret || secretText(args[i])
 			both = false
 		case !secret:
-		case secretValue().MatchString(name):
-			both = false
+		default: // a name before the = is shown where it is one: a key may end with a =, too
+			behind := i > 0 && strings.HasPrefix(args[i-1], "-")
+			both = both && (tells(name) || !behind && envName().MatchString(name) && !secretValue().MatchString(name))
 		}
 		switch {
 		case !secret:
@@ -110,7 +123,7 @@ func Hide(args []string) []string {
 
 // secretText reports whether a text that is not taken apart may hold a secret.
 func secretText(text string) bool {
-	if secretValue().MatchString(text) {
+	if secretValue().MatchString(text) || secretField(text) {
 		return true
 	}
 	fields := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n;&|()'\"`", c) })
