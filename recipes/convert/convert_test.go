@@ -92,16 +92,39 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A recipe that takes a command over as it stands says that a secret is in it.
-func TestProcfileTellsOfASecret(t *testing.T) {
-	for line, want := range map[string]bool{"web: vllm serve m --api-key hunter2\n": true, "web: vllm serve m --max-model-len 4096\n": false} {
-		res, err := convert.Convert(convert.Source{File: "Procfile", Folder: "shop", Text: []byte(line)})
+// What looks like a secret in a command of a Procfile is asked for by the recipe, and not
+// copied; in the text of a shell it cannot be moved, and that is said.
+func TestProcfileSecrets(t *testing.T) {
+	const said = "looks like a secret"
+	for line, c := range map[string]struct {
+		want   string
+		copied bool
+	}{
+		"web: vllm serve m --api-key hunter2":       {want: `exec vllm serve m --api-key "$CONVERTED_API_KEY"`},
+		"web: HF_TOKEN=hunter2 vllm serve m":        {want: "HF_TOKEN: ${HF_TOKEN:?"},
+		"web: worker --user me:hunter2 --port 80":   {want: "CONVERTED_USER: ${CONVERTED_USER:?"},
+		"web: vllm serve m --api-key hunter2 | tee": {want: said, copied: true},
+	} {
+		res, err := convert.Convert(convert.Source{File: "Procfile", Folder: "shop", Text: []byte(line + "\n")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(res.Recipe, "looks like a secret"); got != want {
-			t.Errorf("%q: told %t\n%s", line, got, res.Recipe)
+		if !strings.Contains(res.Recipe, c.want) || !strings.Contains(res.Recipe, said) || strings.Contains(res.Recipe, "hunter2") != c.copied {
+			t.Errorf("%q:\n%s", line, res.Recipe)
 		}
+		set := func(name string) string {
+			return map[string]string{"HF_TOKEN": "v", "CONVERTED_API_KEY": "v", "CONVERTED_USER": "v"}[name]
+		}
+		if _, err := recipes.LoadText("hob.yaml", []byte(res.Recipe), recipes.Options{Getenv: set}); err != nil {
+			t.Errorf("%q: with the secret set: %v", line, err)
+		}
+		if _, err := recipes.LoadText("hob.yaml", []byte(res.Recipe), recipes.Options{Getenv: environment}); (err == nil) != c.copied {
+			t.Errorf("%q: without it: %v", line, err)
+		}
+	}
+	res, err := convert.Convert(convert.Source{File: "Procfile", Text: []byte("web: vllm serve m --max-model-len 4096\n")})
+	if err != nil || strings.Contains(res.Recipe, said) {
+		t.Errorf("%v %+v", err, res)
 	}
 }
 

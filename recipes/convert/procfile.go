@@ -66,11 +66,11 @@ func (r *reader) process(d *draft, line int, name, command string, port int, set
 	env, args, ok := simple(command)
 	k := recognise(env, args)
 	switch {
-	case ok && k != nil:
-		t.set("command", argv(args))
-		t.serve(k)
 	case ok:
-		t.set("command", argv(args))
+		env = r.secretless(t, line, name, env, args)
+		if k != nil {
+			t.serve(k)
+		}
 	default:
 		if k = recognise(words0(command)); k != nil && !strings.ContainsAny(command, "|&;") {
 			k.port, k.bound = 0, false
@@ -78,7 +78,7 @@ func (r *reader) process(d *draft, line int, name, command string, port int, set
 		}
 		t.set("command", literal(command)).set("shell", yes())
 	}
-	if secretText(command) {
+	if !ok && secretText(command) {
 		t.about = append(t.about, "What looks like a secret stands in its command, as in the Procfile: in an env_file it would be kept out of this file, and of ps.")
 	}
 	if t.get("port") == nil && (usesPort || name == "web") {
@@ -103,6 +103,30 @@ func (r *reader) process(d *draft, line int, name, command string, port int, set
 		as += ", restarted"
 	}
 	r.keep(line, name, as)
+}
+
+// secretless is the command of a process without what looks like a secret in it, and the
+// variables that it is given then: a secret is taken from the environment of hob up.
+func (r *reader) secretless(t *task, line int, name string, env []pair, args []string) []pair {
+	asked := func(v string) string {
+		r.drop(line, name, "what looks like a secret in its command: set "+v+" to it for hob up")
+		return ref(v + ":?what looked like a secret in the command was not copied")
+	}
+	for i, p := range env {
+		if p.value != "" && (secretName(p.name) || secretValue().MatchString(p.value)) {
+			env[i].value = asked(p.name)
+		}
+	}
+	m := moveSecrets(args, "CONVERTED_")
+	if m.text == "" {
+		t.set("command", argv(args))
+		return env
+	}
+	for _, v := range m.vars {
+		env = setPair(env, pair{v.name, asked(v.name)})
+	}
+	t.set("command", literal(m.text)).set("shell", yes())
+	return env
 }
 
 // words0 takes a command apart as well as it can be without a shell: only to see
