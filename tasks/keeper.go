@@ -59,29 +59,30 @@ type keeper struct {
 	disk    *int64        // bytes that the tree had read from disk; nil when unknown
 	said    map[string]int
 
-	task     Task      // task.json as last read; zero when it cannot be read
-	taskText []byte    // what stood in it then
-	taskRead Task      // and meant
-	wroteAt  time.Time // when this keeper last wrote task.json
-	disowned bool      // the records belong to another start now: write nothing
-	life     life
-	fails    int // ends in a row, without a life that was long enough
-	lock     lockState
-	unlock   Unlock
-	want     string // reason of a stop that is asked for, "" for none
-	stopping bool
-	stopped  bool          // a stop of our own has run from its first step
-	stopFrom sweep.Step    // where the last one began
-	lastStop sweep.Capture // what it saw
-	giveUpAt time.Time     // when waiting for the lock is over; zero: never
-	ready    readyWatch
-	gpus     gpuWatch
-	lend     bool   // it runs the after_stop alone, under the lock of whoever waits for it
-	cut      bool   // and was told to end it
-	cutHook  func() // which does so
-	hooked   bool   // after_stop has been begun
-	hooking  bool   // it is under way
-	done     bool
+	task      Task      // task.json as last read; zero when it cannot be read
+	taskText  []byte    // what stood in it then
+	taskRead  Task      // and meant
+	wroteAt   time.Time // when this keeper last wrote task.json
+	disowned  bool      // the records belong to another start now: write nothing
+	life      life
+	fails     int // ends in a row, without a life that was long enough
+	lock      lockState
+	unlock    Unlock
+	want      string // reason of a stop that is asked for, "" for none
+	stopping  bool
+	stopped   bool          // a stop of our own has run from its first step
+	stopFrom  sweep.Step    // where the last one began
+	lastStop  sweep.Capture // what it saw
+	giveUpAt  time.Time     // when waiting for the lock is over; zero: never
+	ready     readyWatch
+	gpus      gpuWatch
+	lend      bool   // it runs the after_stop alone, under the lock of whoever waits for it
+	inherited Unlock // of that lock, from one who was killed
+	cut       bool   // and was told to end it
+	cutHook   func() // which does so
+	hooked    bool   // after_stop has been begun
+	hooking   bool   // it is under way
+	done      bool
 }
 
 // life is one start of the command.

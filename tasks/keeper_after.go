@@ -68,8 +68,12 @@ func newAfterKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if err := k.know(version); err != nil {
 		return nil, err
 	}
-	k.rec.Pane, k.rec.Tmux = old.Pane, old.Tmux
-	k.rec.StartedAt, k.rec.Restarts, k.rec.Hook, k.tmux = old.StartedAt, old.Restarts, HookAfterStop, old.Tmux
+	k.rec = old // with the cgroup and the command that it knew
+	k.rec.Keeper, k.rec.Version, k.rec.Protocol, k.rec.Hook, k.rec.HookNote, k.rec.Empty, k.rec.Left = k.self, version, KeeperProtocol, HookAfterStop, "", false, false
+	k.tmux = old.Tmux
+	if k.capture, err = dir.ReadCapture(); err != nil && !errors.Is(err, ErrNoRecord) {
+		return nil, err
+	}
 	k.lend = true
 	return k, nil
 }
@@ -80,6 +84,7 @@ func (k *keeper) openAfter() error {
 		return fmt.Errorf("become the one that adopts orphans: %w", err)
 	}
 	stampErr := k.stamp()
+	go k.inheritLock()
 	if err := k.save(); err != nil {
 		return err
 	}
@@ -92,6 +97,15 @@ func (k *keeper) openAfter() error {
 		k.complain("stamp", stampErr)
 	}
 	return err
+}
+
+// inheritLock waits for the lock beside all else: should whoever holds it be killed, no
+// other hob starts the task anew while its after_stop runs. It ends with the process.
+func (k *keeper) inheritLock() {
+	unlock, err := k.dir.Lock(bg)
+	if err == nil {
+		k.post(func() { k.inherited = unlock })
+	}
 }
 
 // borrowLock stands for the lock that whoever waits for this keeper holds.

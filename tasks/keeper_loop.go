@@ -151,7 +151,7 @@ func (k *keeper) sight(now time.Time) sight {
 		want:      k.want, stopping: k.stopping, stopped: k.stopped, reported: l.reported,
 		pending: l.pending != notPending, prepared: l.pending == beforeEnded, hooking: k.hooking, leftover: k.hooked && !k.hooking, after: k.afterDue(),
 		restart: l.restart.again && !k.disowned, due: k.restartDue(now),
-		lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
+		lent: k.lend, lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
 		theirs:  k.task.State == Stopping && !ours,
 		settled: slices.Contains([]State{Stopped, Survivors, Unverified}, k.task.State) && !ours,
 	}

@@ -300,7 +300,7 @@ func (s *stopper) finish(rep sweep.Report, stopErr error) (State, error) {
 	task := *s.seen.Task
 	now := s.now()
 	task.State, task.UpdatedAt, task.EndedAt = s.stateAfter(rep), now, endedAt(s.seen, now)
-	err := errors.Join(stopErr, s.dir.writeEnd(rep, task))
+	err := errors.Join(stopErr, s.dir.writeEnd(rep, task), s.hookOver(rep))
 	s.event(s.run, s.dir.Name, string(task.State)+": "+string(rep.Verdict))
 	return task.State, err
 }

@@ -8,6 +8,9 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+
+	"hob/sweep"
+	"hob/sweep/gpu"
 )
 
 // afterStop has the task's after_stop run, which its keeper has not: another hob has
@@ -24,12 +27,36 @@ func (s *stopper) afterStop(ctx context.Context, out *Outcome) {
 		s.event(s.run, s.dir.Name, err.Error())
 		out.Hook = &Problem{Err: err, Tip: "hob logs " + out.Name.String()}
 	}
+	if s.seen = s.lookHeld(s.dir); s.seen.Trouble == nil && s.seen.Task != nil && s.seen.afterStopCut() {
+		s.sweepAfter(ctx, out)
+		return
+	}
 	if task, err := s.dir.ReadTask(); err == nil && task.AfterStop != nil {
 		out.State = task.State
 	}
 	if rep, err := s.dir.ReadReport(); err == nil && out.Report != nil {
 		out.Report = &rep // with what the hook had left
 	}
+}
+
+// sweepAfter looks for what an after_stop has left whose keeper was killed.
+func (s *stopper) sweepAfter(ctx context.Context, out *Outcome) {
+	run, err := s.run.recorded()
+	if err != nil {
+		out.Err = errors.Join(out.Err, s.untrusted(s.run.Name, s.dir, err))
+		return
+	}
+	target, prev, err := s.target(run)
+	if err != nil {
+		out.Err = errors.Join(out.Err, s.untrusted(s.run.Name, s.dir, err))
+		return
+	}
+	rep, err := sweep.Sweep(ctx, s.Host, target, prev, s, false, sweep.Options{Reason: s.seen.Task.Reason, GPU: gpu.Read})
+	out.Report = &rep
+	if err == nil {
+		out.State, err = s.swept(rep)
+	}
+	out.Err = errors.Join(out.Err, err)
 }
 
 func (s *stopper) afterStopDue() (bool, error) {
@@ -61,8 +88,11 @@ func (s *stopper) runAfterStop(ctx context.Context) error {
 		defer context.AfterFunc(ctx, func() { _ = pin.Signal(syscall.SIGTERM) })()
 	}
 	err = cmd.Wait()
-	if err != nil {
-		return fmt.Errorf("%s: %s: %w", HookAfterStop, strings.TrimPrefix(strings.TrimSpace(said.String()), "hob: "), err)
+	switch text := strings.TrimPrefix(strings.TrimSpace(said.String()), "hob: "); {
+	case err != nil && text != "":
+		return fmt.Errorf("%s: %s: %w", HookAfterStop, text, err)
+	case err != nil:
+		return fmt.Errorf("%s: its keeper has ended early: %w", HookAfterStop, err)
 	}
 	k, err := s.dir.ReadKeeper()
 	if err == nil && k.HookNote != "" {

@@ -107,6 +107,17 @@ func (m *Manager) sweepOne(ctx context.Context, run Run, r *RunDir, t *TaskDir, 
 	m.discardCgroup(r, t)
 }
 
+// hookOver writes down, in the place of a keeper that is gone, that nothing is left of
+// the after_stop which it ran.
+func (s *stopper) hookOver(rep sweep.Report) error {
+	if rep.Verdict != sweep.Clean || s.seen.Keeper == nil || s.seen.Keeper.Hook == "" || !isGone(s.seen.KeeperV) {
+		return nil
+	}
+	k := *s.seen.Keeper
+	k.Hook, k.Empty, k.UpdatedAt = "", true, s.now()
+	return s.dir.writeKeeper(k, passing)
+}
+
 // swept writes what a sweep came to.
 func (s *stopper) swept(rep sweep.Report) (State, error) {
 	s.byItself = endedByItself(s.seen)
@@ -114,7 +125,7 @@ func (s *stopper) swept(rep sweep.Report) (State, error) {
 	if state == Stopped && s.seen.Task.State.Settled() {
 		state = s.seen.Task.State
 	}
-	err := s.dir.WriteReport(rep)
+	err := errors.Join(s.dir.WriteReport(rep), s.hookOver(rep))
 	if task := *s.seen.Task; task.State != state {
 		now := s.now()
 		task.State, task.UpdatedAt = state, now

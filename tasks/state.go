@@ -123,7 +123,17 @@ func deriveEnded(s Seen) Derived {
 	if k := s.Keeper; k != nil && k.Hook == HookAfterStop && s.KeeperV.Verdict == identity.Owned {
 		d.Tended, d.Note = true, strings.TrimPrefix(d.Note+"; its after_stop runs", "; ")
 	}
+	if s.afterStopCut() {
+		return Derived{State: Unverified, Note: "the keeper of its after_stop was killed: what that has left is not known"}
+	}
 	return d
+}
+
+// afterStopCut reports whether the keeper that ran after_stop has ended before that was
+// over, and no sweep has looked since for what it left.
+func (s Seen) afterStopCut() bool {
+	k := s.Keeper
+	return k != nil && k.Hook == HookAfterStop && !k.Empty && s.Task.AfterStop != nil && isGone(s.KeeperV)
 }
 
 // deriveLeft looks at what an earlier sweep could not end or see.
@@ -139,7 +149,11 @@ func deriveLeft(s Seen) Derived {
 	case l.Ended > 0 && s.Task.State == Survivors:
 		return Derived{State: Survivors, Note: "those that were left have ended since; a sweep will say so"}
 	}
-	return Derived{State: s.Task.State, Note: s.Task.Error}
+	note := s.Task.Error
+	if s.Task.State == Unverified && note == "" {
+		note = "the report of its last sweep says what could not be told"
+	}
+	return Derived{State: s.Task.State, Note: note}
 }
 
 // deriveStarting: the keeper may not have written its first record yet.
