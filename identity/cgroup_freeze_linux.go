@@ -23,16 +23,18 @@ func (d *cgroupDir) Freezing() (bool, error) {
 
 // SetFrozen returns before anybody is frozen.
 func (d *cgroupDir) SetFrozen(on bool) error {
-	fd, err := openRetry(d.fd, freezer, unix.O_WRONLY)
-	if err != nil {
-		return d.noFreezer(err)
+	if d.freeze == 0 {
+		fd, err := openRetry(d.fd, freezer, unix.O_WRONLY)
+		if err != nil {
+			return d.noFreezer(err)
+		}
+		d.freeze = fd
 	}
-	defer closeFD(fd)
 	text := []byte("0")
 	if on {
 		text = []byte("1")
 	}
-	err = retry(func() error { _, err := unix.Write(fd, text); return err })
+	err := retry(func() error { _, err := unix.Pwrite(d.freeze, text, 0); return err })
 	if errors.Is(err, unix.ENODEV) {
 		return errRemoved
 	}

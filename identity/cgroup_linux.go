@@ -57,8 +57,9 @@ func (cgroupFS) Mkdir(path string) error {
 
 // cgroupDir is an open directory, of which the inode and the filesystem are known.
 type cgroupDir struct {
-	fd    int
-	inode uint64
+	fd     int
+	inode  uint64
+	freeze int // what it was frozen through, 0 when it was not: a thaw must not fail for want of a descriptor
 }
 
 // errNotCgroup: something else is mounted there now.
@@ -79,12 +80,18 @@ func openCgroup(at int, path string) (CgroupDir, error) {
 		closeFD(fd)
 		return nil, err
 	}
-	return &cgroupDir{fd, st.Ino}, nil
+	return &cgroupDir{fd: fd, inode: st.Ino}, nil
 }
 
 func (d *cgroupDir) Inode() uint64 { return d.inode }
 func (d *cgroupDir) FD() int       { return d.fd }
-func (d *cgroupDir) Close()        { closeFD(d.fd) }
+
+func (d *cgroupDir) Close() {
+	if d.freeze != 0 {
+		closeFD(d.freeze)
+	}
+	closeFD(d.fd)
+}
 
 // Procs reads a list that the kernel makes while it is read: of a tree that forks
 // meanwhile it may lack some.

@@ -87,7 +87,13 @@ func (s *stopper) endFrozen(told []*node) {
 		}
 		told = nil
 	}
-	s.fx.Note("KILL to %d processes of the frozen cgroup", ended)
+	switch ended {
+	case 0:
+	case 1:
+		s.note("KILL to one process of the frozen cgroup")
+	default:
+		s.note("KILL to %d processes of the frozen cgroup", ended)
+	}
 }
 
 // frozenRest lists the frozen cgroup, and condemns who may be ended and has not been.
@@ -118,15 +124,16 @@ func (s *stopper) freeze() bool {
 	}
 	if err == nil {
 		cut.Point("freeze", "cgroup")
+		s.frozen = true
 		if !s.theirs {
 			err = tr.home.group.Freeze()
 		}
 		cut.Point("froze", "cgroup")
 	}
 	if err != nil {
-		s.noFreeze, tr.frozenAt, tr.dirty = true, was, true
+		s.noFreeze, tr.frozenAt, tr.dirty, s.frozen = true, was, true, false
 		if !errors.Is(err, identity.ErrUnsupported) && !errors.Is(err, identity.ErrGone) {
-			s.fx.Note("the cgroup cannot be frozen, so its processes are ended one by one: %v", err)
+			s.note("the cgroup cannot be frozen, so its processes are ended one by one: %v", err)
 		}
 		return false
 	}
@@ -179,6 +186,7 @@ func (s *stopper) unfrozen(err error) string {
 
 // thaw lets go on who is left in the cgroup.
 func (s *stopper) thaw() {
+	defer s.noteHeld()
 	if s.theirs {
 		s.tr.say("the task's cgroup was frozen by somebody else, so nobody in it could answer a signal but KILL, and it stays so")
 		return
@@ -191,6 +199,26 @@ func (s *stopper) thaw() {
 		return
 	}
 	s.tr.frozenAt, s.tr.dirty = nil, true
+}
+
+// note is a step for who watches. While the cgroup is frozen it is kept: nothing may
+// stand between a freeze and its thaw that can wait for a process in it, as a keeper
+// does that was just about to start one there.
+func (s *stopper) note(format string, args ...any) {
+	if s.frozen {
+		s.held = append(s.held, fmt.Sprintf(format, args...))
+		return
+	}
+	s.fx.Note(format, args...)
+}
+
+// noteHeld hands on what was kept, after the thaw.
+func (s *stopper) noteHeld() {
+	held := s.held
+	s.frozen, s.held = false, nil
+	for _, text := range held {
+		s.fx.Note("%s", text)
+	}
 }
 
 // thawLeft thaws what a stop that was cut off has left frozen.
@@ -259,7 +287,7 @@ func (tr *tree) ended(pid int) bool {
 func (s *stopper) condemn(pids []int) []*node {
 	var out []*node
 	for _, pid := range pids {
-		if n := s.tr.live[pid]; n != nil && s.tr.may(n) && !n.told("KILL", s.began) {
+		if n := s.tr.live[pid]; n != nil && s.tr.may(n) && !n.told("KILL", s.began) && !strings.HasPrefix(n.refused, "KILL") {
 			s.intend(n, syscall.SIGKILL)
 			out = append(out, n)
 		}

@@ -54,8 +54,10 @@ type stopper struct {
 	unsure  bool // something of the tree may live that is not among the members
 	onDisk  bool // the last capture that was saved has reached the disk
 
-	noFreeze bool // the cgroup cannot be frozen, or not all of it
-	theirs   bool // it was frozen already, by somebody else
+	noFreeze bool     // the cgroup cannot be frozen, or not all of it
+	theirs   bool     // it was frozen already, by somebody else
+	frozen   bool     // it may be frozen by us just now
+	held     []string // notes of that time
 }
 
 func newStopper(ctx context.Context, h identity.Host, t Target, prev Capture, fx Effects, o Options) *stopper {
@@ -251,7 +253,7 @@ func (s *stopper) save() {
 	err := s.fx.SaveCapture(s.tr.capture(phaseStop))
 	if s.onDisk = err == nil; err != nil && s.saveErr == nil {
 		s.saveErr = fmt.Errorf("%w: %w", ErrNotSaved, err)
-		s.fx.Note("%v; stopping %s/%s from memory", s.saveErr, s.tr.t.Run, s.tr.t.Task)
+		s.note("%v; stopping %s/%s from memory", s.saveErr, s.tr.t.Run, s.tr.t.Task)
 	}
 }
 
@@ -268,7 +270,7 @@ func (s *stopper) intend(n *node, sig syscall.Signal) {
 // send sends a signal that has been written down.
 func (s *stopper) send(n *node, sig syscall.Signal) {
 	if s.deliver(n, sig) {
-		s.fx.Note("%s to %d", identity.SignalName(sig), n.Ref.PID)
+		s.note("%s to %d", identity.SignalName(sig), n.Ref.PID)
 	}
 }
 
@@ -291,7 +293,7 @@ func (s *stopper) deliver(n *node, sig syscall.Signal) bool {
 		return false // the next look writes its end down
 	}
 	n.refused = fmt.Sprintf("%s refused: %v", name, err)
-	s.fx.Note("%s to %d: %v", name, n.Ref.PID, err)
+	s.note("%s to %d: %v", name, n.Ref.PID, err)
 	return false
 }
 

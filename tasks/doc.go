@@ -279,6 +279,7 @@
 //	task        name of the task
 //	by          ref of who found somebody in it
 //	cgroup      the cgroup
+//	frozen_at   when a stop that was cut off froze it, if it could not be thawed yet
 //	updated_at  when the record was written
 //
 // # .gpu.json

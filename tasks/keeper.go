@@ -76,7 +76,7 @@ type keeper struct {
 	giveUpAt  time.Time     // when waiting for the lock is over; zero: never
 	ready     readyWatch
 	gpus      gpuWatch
-	lend      bool   // it runs the after_stop alone, under the lock of whoever waits for it
+	afterOnly bool   // it runs the after_stop alone, under the lock of whoever waits for it
 	inherited Unlock // of that lock, from one who was killed
 	cut       bool   // and was told to end it
 	cutHook   func() // which does so

@@ -61,7 +61,7 @@ func newAfterKeeper(h identity.Host, path, version string) (*keeper, error) {
 		return nil, err
 	}
 	k.rec, k.wroteAt, k.stopped = old, k.task.UpdatedAt, slices.Contains([]State{Stopped, Survivors, Unverified}, k.task.State)
-	k.life = life{began: h.Now(), env: environment(spec, k.home, os.Getenv), exit: &exit, reported: true}
+	k.life = life{began: h.Now(), env: environment(spec, k.home, noTerminal), exit: &exit, reported: true}
 	if old.Nonce != spec.Nonce || k.task.Nonce != spec.Nonce || !k.afterDue() {
 		return nil, fmt.Errorf("%s of %s/%s is not to be run: it is %s", HookAfterStop, spec.Run, spec.Task, k.task.State)
 	}
@@ -74,9 +74,13 @@ func newAfterKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if k.capture, err = dir.ReadCapture(); err != nil && !errors.Is(err, ErrNoRecord) {
 		return nil, err
 	}
-	k.lend = true
+	k.afterOnly = true
 	return k, nil
 }
+
+// noTerminal is the environment of whoever typed hob down as a hook may see it: in a
+// terminal of theirs it does not run.
+func noTerminal(string) string { return "" }
 
 // openAfter is open without what belongs to the pane, or was done by the keeper before.
 func (k *keeper) openAfter() error {

@@ -129,9 +129,11 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 	if k.Cgroup != nil {
 		refs = append(refs, *k.Cgroup)
 	}
+	var frozen sweep.Capture
 	if c, err := t.ReadCapture(); err == nil && c.Cgroup != nil {
 		if err := sweep.Thaw(m.Host, c); err != nil {
 			m.event(r, t.Name, err.Error())
+			frozen = c
 		}
 		if !slices.Contains(refs, *c.Cgroup) {
 			refs = append(refs, *c.Cgroup)
@@ -153,7 +155,11 @@ func (m *Manager) discardCgroup(r *RunDir, t *TaskDir) {
 		}
 		self, err := m.self()
 		if err == nil {
-			err = m.Store.WriteLeft(LeftCgroup{Run: r.Name, Task: t.Name, By: *self, Cgroup: ref, UpdatedAt: m.now()})
+			left := LeftCgroup{Run: r.Name, Task: t.Name, By: *self, Cgroup: ref, UpdatedAt: m.now()}
+			if frozen.Cgroup != nil && *frozen.Cgroup == ref {
+				left.FrozenAt = frozen.FrozenAt
+			}
+			err = m.Store.WriteLeft(left)
 		}
 		if err != nil {
 			m.event(r, t.Name, err.Error())
@@ -196,6 +202,7 @@ func (m *Manager) thawCut(r *RunDir, t *TaskDir, seen Seen) {
 func (m *Manager) reapCgroups() error {
 	all := m.Host.Cgroups()
 	return m.Store.ReadLeft(func(l LeftCgroup) bool {
-		return m.finding(&l.By).Verdict != identity.Unverifiable && all.Discard(l.Cgroup) == nil
+		return m.finding(&l.By).Verdict != identity.Unverifiable &&
+			sweep.Thaw(m.Host, sweep.Capture{Cgroup: &l.Cgroup, FrozenAt: l.FrozenAt}) == nil && all.Discard(l.Cgroup) == nil
 	})
 }

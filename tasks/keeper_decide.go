@@ -32,7 +32,7 @@ type sight struct {
 	restart   bool   // the policy says to start it again
 	due       bool   // the pause before that is over, and the port is free
 	lock      lockState
-	lent      bool // the after_stop alone is run, for somebody who waits
+	afterOnly bool // the after_stop alone is run, for somebody who waits
 	gaveUp    bool // the lock was waited for long enough
 	theirs    bool // another hob has begun a stop
 	settled   bool // another hob has finished one
@@ -119,7 +119,7 @@ func decideLiving(s sight) move {
 // decideSpared: a stop is over, and something lives.
 func decideSpared(s sight) move {
 	switch {
-	case s.lent && s.reported:
+	case s.afterOnly && s.reported:
 		return doQuit // somebody waits for it, and has what the report says
 	case s.spared && s.settled:
 		return doQuit

@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		{"stops", sight{want: "hangup", lock: lockHeld, stopping: true}, doNothing},
 		{"stops, and the tree is empty", sight{want: "hangup", lock: lockHeld, stopping: true, ended: true, empty: true}, doNothing},
 		{"has stopped, something is stuck", sight{want: "hangup", stopped: true, reported: true}, doNothing},
-		{"the after_stop alone, and something outlives its stop", sight{ended: true, lent: true, stopped: true, reported: true, lock: lockHeld}, doQuit},
+		{"the after_stop alone, and something outlives its stop", sight{ended: true, afterOnly: true, stopped: true, reported: true, lock: lockHeld}, doQuit},
 		{"has stopped, only spared ones live", sight{want: "hangup", stopped: true, reported: true, spared: true}, doQuit},
 		{"has stopped", sight{want: "hangup", stopped: true, reported: true, ended: true, empty: true}, doQuit},
 

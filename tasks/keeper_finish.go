@@ -11,7 +11,7 @@ func (k *keeper) finish() int {
 	k.term.drain()
 	k.leaveCgroup()
 	k.rec.Empty = k.reaper.Empty()
-	k.rec.Left = !k.rec.Empty && (!k.lend || k.onlySpared()) // it ends with something below it only where that is left alone (decide)
+	k.rec.Left = !k.rec.Empty && (!k.afterOnly || k.onlySpared()) // it ends with something below it only where that is left alone (decide)
 	k.flush(k.h.Now())
 	if !sameKeeper(k.rec, k.written) {
 		k.complain("keeper.json", k.save())

@@ -117,7 +117,7 @@ func (k *keeper) loop() {
 
 // told is a signal that means the end.
 func (k *keeper) told(sig syscall.Signal) {
-	if k.lend {
+	if k.afterOnly {
 		k.cutShort()
 		return
 	}
@@ -151,7 +151,7 @@ func (k *keeper) sight(now time.Time) sight {
 		want:      k.want, stopping: k.stopping, stopped: k.stopped, reported: l.reported,
 		pending: l.pending != notPending, prepared: l.pending == beforeEnded, hooking: k.hooking, leftover: k.hooked && !k.hooking, after: k.afterDue(),
 		restart: l.restart.again && !k.disowned, due: k.restartDue(now),
-		lent: k.lend, lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
+		afterOnly: k.afterOnly, lock: k.lock, gaveUp: !k.giveUpAt.IsZero() && !now.Before(k.giveUpAt),
 		theirs:  k.task.State == Stopping && !ours,
 		settled: slices.Contains([]State{Stopped, Survivors, Unverified}, k.task.State) && !ours,
 	}

@@ -150,7 +150,7 @@ func (k *keeper) complain(what string, err error) {
 
 // waitLock waits for op.lock, beside everything else.
 func (k *keeper) waitLock() {
-	if k.lend {
+	if k.afterOnly {
 		k.borrowLock()
 		return
 	}

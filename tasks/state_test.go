@@ -91,7 +91,7 @@ func TestDerive(t *testing.T) {
 		{"survivors live", Seen{Task: claim(Survivors), Left: Left{Owned: 2}}, Survivors, "2 of its processes live"},
 		{"survivors cannot be told", Seen{Task: claim(Survivors), Left: Left{Unknown: 1}}, Unverified, "1 of its processes cannot be told"},
 		{"survivors have ended since", Seen{Task: claim(Survivors), Left: Left{Ended: 1}}, Survivors, "those that were left have ended since; a sweep will say so"},
-		{"unverified stays so", Seen{Task: claim(Unverified)}, Unverified, ""},
+		{"unverified stays so", Seen{Task: claim(Unverified)}, Unverified, "the report of its last sweep says what could not be told"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ type LeftCgroup struct {
 	Task      string             `json:"task"`
 	By        identity.Ref       `json:"by"` // who found it so: of which host and boot it is
 	Cgroup    identity.CgroupRef `json:"cgroup"`
+	FrozenAt  *time.Time         `json:"frozen_at,omitempty"` // by a stop that was cut off, and it could not be thawed yet
 	UpdatedAt time.Time          `json:"updated_at"`
 }
 

@@ -8,6 +8,7 @@ package child
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"hob/identity"
@@ -44,7 +45,7 @@ type Exit struct {
 // Reaper owns wait: no other part of the program may wait for a child.
 type Reaper struct {
 	mu   sync.Mutex
-	live bool // something was started since wait last said ECHILD
+	live atomic.Bool // something was started since wait last said ECHILD
 	wake chan struct{}
 }
 
@@ -58,11 +59,12 @@ func NewReaper() *Reaper { return &Reaper{wake: make(chan struct{}, 1)} }
 func (r *Reaper) Start(c Command, record func(pid, pidfd int) error) (pid int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.live.Swap(true)
 	pid, pidfd, err := start(c)
 	if err != nil {
+		r.live.Store(before)
 		return 0, err
 	}
-	r.live = true
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -90,17 +92,15 @@ func (r *Reaper) reap() (ended []Exit, empty bool) {
 	defer r.mu.Unlock()
 	ended, err := reapAll()
 	if errors.Is(err, ErrNoChildren) {
-		r.live = false
+		r.live.Store(false)
 	}
-	return ended, !r.live
+	return ended, !r.live.Load()
 }
 
-// Empty reports whether wait has said ECHILD since the last Start.
-func (r *Reaper) Empty() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.live
-}
+// Empty reports whether wait has said ECHILD since the last Start. It does not wait for
+// a Start: that takes until the command is executed, which one that is born in a frozen
+// cgroup does not get to before the thaw.
+func (r *Reaper) Empty() bool { return !r.live.Load() }
 
 // Pin makes a Handle of a child that Start has just started, through its pidfd
 // where the host can take one over.

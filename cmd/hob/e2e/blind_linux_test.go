@@ -242,6 +242,10 @@ func TestARecordThatProvesNothing(t *testing.T) {
 			k := open(t)
 			k.recipe(sleepers)
 			k.must("up")
+			k.until("the keeper's first look", func() bool {
+				_, err := k.task("m/llm").ReadCapture()
+				return err == nil
+			})
 			k.killAll("m/llm")
 			stranger := k.stranger("with the command's number", exec.Command("sleep", "86442"))
 			pid := stranger.pin.Ref().PID
