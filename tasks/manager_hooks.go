@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 
 	"hob/sweep"
@@ -87,7 +88,12 @@ func (s *stopper) runAfterStop(ctx context.Context) error {
 		defer pin.Close()
 		defer context.AfterFunc(ctx, func() { _ = pin.Signal(syscall.SIGTERM) })()
 	}
+	waiting, over := context.WithCancel(context.Background())
+	var beside sync.WaitGroup
+	beside.Go(func() { s.resumeWhile(waiting) })
 	err = cmd.Wait()
+	over()
+	beside.Wait()
 	switch text := strings.TrimPrefix(strings.TrimSpace(said.String()), "hob: "); {
 	case err != nil && text != "":
 		return fmt.Errorf("%s: %s: %w", HookAfterStop, text, err)
@@ -99,4 +105,15 @@ func (s *stopper) runAfterStop(ctx context.Context) error {
 		err = errors.New(k.HookNote)
 	}
 	return err
+}
+
+// resumeWhile resumes the keeper of the hook whenever it is found stopped: it would
+// keep neither the hook's time nor ours.
+func (s *stopper) resumeWhile(ctx context.Context) {
+	for {
+		if pause(ctx, silentWait); ctx.Err() != nil {
+			return
+		}
+		s.resumeKeeper(s.dir)
+	}
 }
