@@ -43,9 +43,7 @@ func (m *Manager) Why(sel []Selection, o WhyOptions) ([]Why, error) {
 	list := []Why{}
 	var errs []error
 	for _, s := range sel {
-		if _, err := s.Run.Read(); trouble(err) != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, s.Err)
 		for _, task := range s.Tasks {
 			w, err := m.whyOf(s.Run.Task(task), o.EngineDir, o.Troubled)
 			errs = append(errs, err)
