@@ -117,7 +117,10 @@ func (m *Manager) prepareUp(ctx context.Context, r *recipes.Recipe, o UpOptions)
 	if u.wanted, err = r.Select(o.Tasks...); err != nil {
 		return u, err
 	}
-	u.program, u.strays = u.findTmux(ctx), u.findStrays(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { u.program = u.findTmux(ctx) }) // which asks the program for its version
+	u.strays = u.findStrays(ctx)
+	beside.Wait()
 	for range upTries {
 		if err = u.settle(ctx); err == nil {
 			err = u.prepareLocked(ctx)
