@@ -251,9 +251,17 @@ func servedAs(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// readpid VAR FILE sets VAR to the pid in a file.
+// readpid VAR FILE sets VAR to the pid in a file, once it is there: a shell makes the
+// file before it writes.
 func readPID(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+	var pid string
+	eventually(ts, "a pid in "+args[1], func() (bool, string) {
+		text, _ := os.ReadFile(ts.MkAbs(args[1]))
+		pid = strings.TrimSpace(string(text))
+		_, err := strconv.Atoi(pid)
+		return err == nil, fmt.Sprintf("it holds %q", text)
+	})
+	ts.Setenv(args[0], pid)
 }
 
 // killserver ends the script's tmux server by force.
