@@ -155,25 +155,13 @@ func (p *paneMaker) first(ctx context.Context, session, task string, argv []stri
 		return pane, err
 	}
 	p.made = true
-	ref, err := p.refOf(ctx, pane)
-	if err != nil {
+	// The others wait until that is written: who lets them go on meanwhile, and holds the
+	// server's lock, waits for one of them that waits for this lock.
+	if err := p.record(ctx, pane); err != nil {
 		return pane, err
 	}
-	p.session, p.server = pane.Session, &ref
 	p.dress(ctx, task, pane)
-	return pane, p.writeBeside(ctx, pane, ref)
-}
-
-// writeBeside is write while the other panes are made: until it is done these are
-// found as the first one is, by the server's socket and the run's name.
-func (p *paneMaker) writeBeside(ctx context.Context, pane tmux.Pane, ref identity.Ref) error {
-	p.mu.Unlock()
-	err := p.write(ctx, pane, ref)
-	p.mu.Lock()
-	if err != nil {
-		p.session, p.looked = "", time.Time{}
-	}
-	return err
+	return pane, nil
 }
 
 // beside makes a pane that shares a window. Those that have gone since they were

@@ -287,7 +287,10 @@ func explained(dir string) error {
 			return err
 		}
 	}
+	_, tornErr := os.Stat(filepath.Join(dir, "exit.json.torn")) // as the host went down; the events say so
 	switch {
+	case tornErr == nil && task.State.Settled():
+		return nil
 	case !task.State.Settled():
 		return fmt.Errorf("it is %s", task.State)
 	case task.State == tasks.Stopped && task.Reason == "":

@@ -29,7 +29,7 @@ func (s *soak) tear(st step) {
 	over := s.bootOver(st, t)
 	for _, words := range [][]string{{"ps", "--json"}, {"down", t.Run, "--json"}} {
 		r := s.do(st, st.pot.boot, words, nil)
-		over = over || s.bootOver(st, t)
+		over = over || s.bootOver(st, t) || st.pot.archived(t, path, whole[:len(whole)/2])
 		if r.code == 128+int(syscall.SIGKILL) {
 			continue // the host was restarted meanwhile
 		}
@@ -82,6 +82,13 @@ func (p *pot) keeps(t *tasks.TaskDir, name string, half []byte) bool {
 		text, err := os.ReadFile(file)
 		return err == nil && bytes.Equal(text, half)
 	})
+}
+
+// archived reports whether a torn record is not in its place any more, and is kept as it
+// was torn: by an up that had looked at the run before, and made room for its own.
+func (p *pot) archived(t *tasks.TaskDir, path string, half []byte) bool {
+	now, err := os.ReadFile(path)
+	return (err != nil || !bytes.Equal(now, half)) && p.keeps(t, filepath.Base(path), half)
 }
 
 // torn tears a record of the task or its run, under the lock that whoever writes
