@@ -203,17 +203,17 @@ func meanwhile(r *RunDir, err error) error {
 	return err
 }
 
-// asSettled reports whether no task of the run was started since it was seen: each was
-// over then, and what is over begins anew by a start alone. All locks of the run are
-// held.
+// asSettled reports whether every task of the run is over, and none was started
+// since it was seen. All locks of the run are held. A record that was torn since is
+// not archived: it is named where it is.
 func (u *upRun) asSettled(began map[string]time.Time) bool {
 	names, err := u.taskNames(u.dir)
 	if err != nil {
 		return false
 	}
-	for _, name := range names {
-		task, err := u.dir.Task(name).ReadTask()
-		if seen := (Seen{Task: &task}); trouble(err) != nil || !seen.started().Equal(began[name]) {
+	for i, seen := range u.looks(u.dir, names) {
+		seen.Busy = false // it is us
+		if !Derive(seen).Over() || !seen.started().Equal(began[names[i]]) {
 			return false
 		}
 	}
