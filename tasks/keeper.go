@@ -77,7 +77,7 @@ type keeper struct {
 	ready     readyWatch
 	gpus      gpuWatch
 	afterOnly bool   // it runs the after_stop alone, under the lock of whoever waits for it
-	inherited Unlock // of that lock, from one who was killed
+	inherited Unlock // of that lock, from one who was killed: kept, so that its file is not closed
 	cut       bool   // and was told to end it
 	cutHook   func() // which does so
 	hooked    bool   // after_stop has been begun
@@ -165,10 +165,10 @@ func newKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if err := k.admit(); err != nil {
 		return nil, err
 	}
-	if err := k.know(version); err != nil {
+	if err := k.know(); err != nil {
 		return nil, k.unstarted(err)
 	}
-	k.rec.Pane = os.Getenv("TMUX_PANE")
+	k.rec = Keeper{Schema: Schema, Nonce: spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self, Pane: os.Getenv("TMUX_PANE")}
 	k.tmux = paneServer(h, os.Getenv("TMUX"), os.Getppid())
 	k.rec.Tmux = k.tmux
 	return k, nil
@@ -180,8 +180,8 @@ func unadmitted(h identity.Host, run *RunDir, dir *TaskDir, spec Spec) *keeper {
 		reaper: child.NewReaper(), inbox: make(chan func(), 16)}
 }
 
-// know makes the keeper's record anew, with its own Ref.
-func (k *keeper) know(version string) error {
+// know finds out the keeper's own Ref, and what of the caller's limits it lacks.
+func (k *keeper) know() error {
 	me, err := k.h.Open(os.Getpid())
 	if err != nil {
 		return refuse(keeperUnverified, "the keeper cannot look at itself: %w", err)
@@ -189,7 +189,6 @@ func (k *keeper) know(version string) error {
 	defer me.Close()
 	k.self = me.Ref()
 	k.limits, k.nofile = k.spec.Limits.Beyond(child.OwnLimits())
-	k.rec = Keeper{Schema: Schema, Nonce: k.spec.Nonce, Protocol: KeeperProtocol, Version: version, Keeper: k.self}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"hob/identity"
@@ -60,15 +59,14 @@ func newAfterKeeper(h identity.Host, path, version string) (*keeper, error) {
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return nil, err
 	}
-	k.rec, k.wroteAt, k.stopped = old, k.task.UpdatedAt, slices.Contains([]State{Stopped, Survivors, Unverified}, k.task.State)
+	k.rec, k.wroteAt, k.stopped = old, k.task.UpdatedAt, k.task.State == Stopped // rec with the cgroup and the command that it knew
 	k.life = life{began: h.Now(), env: environment(spec, k.home, noTerminal), exit: &exit, reported: true}
 	if old.Nonce != spec.Nonce || k.task.Nonce != spec.Nonce || !k.afterDue() {
 		return nil, fmt.Errorf("%s of %s/%s is not to be run: it is %s", HookAfterStop, spec.Run, spec.Task, k.task.State)
 	}
-	if err := k.know(version); err != nil {
+	if err := k.know(); err != nil {
 		return nil, err
 	}
-	k.rec = old // with the cgroup and the command that it knew
 	k.rec.Keeper, k.rec.Version, k.rec.Protocol, k.rec.Hook, k.rec.HookNote, k.rec.Empty, k.rec.Left = k.self, version, KeeperProtocol, HookAfterStop, "", false, false
 	k.tmux = old.Tmux
 	if k.capture, err = dir.ReadCapture(); err != nil && !errors.Is(err, ErrNoRecord) {

@@ -264,28 +264,15 @@ func (p *paneMaker) known(panes []tmux.Pane) {
 
 // record writes down which server and session the run's panes are in.
 func (p *paneMaker) record(ctx context.Context, pane tmux.Pane) error {
-	ref, err := p.refOf(ctx, pane)
-	if err == nil {
-		err = p.write(ctx, pane, ref)
-	}
-	if err == nil {
-		p.session, p.server = pane.Session, &ref
-	}
-	return err
-}
-
-// refOf is the server that a pane was just made in.
-func (p *paneMaker) refOf(ctx context.Context, pane tmux.Pane) (identity.Ref, error) {
 	ref, err := p.m.serverRef(pane.ServerPID)
 	if errors.Is(err, identity.ErrGone) {
 		if pid, _ := p.srv.PID(ctx); pid != pane.ServerPID {
-			err = fmt.Errorf("the tmux server %d ended as the pane was made: %w", pane.ServerPID, tmux.ErrLost)
+			return fmt.Errorf("the tmux server %d ended as the pane was made: %w", pane.ServerPID, tmux.ErrLost)
 		}
 	}
-	return ref, err
-}
-
-func (p *paneMaker) write(ctx context.Context, pane tmux.Pane, ref identity.Ref) error {
+	if err != nil {
+		return err
+	}
 	last := make(chan error, 1)
 	go func() { last <- p.m.lastServer(p.srv.Socket, ref) }() // both wait for the disk
 	defer func() {
@@ -305,5 +292,9 @@ func (p *paneMaker) write(ctx context.Context, pane tmux.Pane, ref identity.Ref)
 	run.Tmux = TmuxServer{Socket: p.srv.Socket, Session: pane.Session, Server: &ref}
 	run.UpdatedAt = p.m.now()
 	// The server ends with the host: a crash of that may leave the record before.
-	return p.dir.write(run, whole)
+	if err := p.dir.write(run, whole); err != nil {
+		return err
+	}
+	p.session, p.server = pane.Session, &ref
+	return nil
 }

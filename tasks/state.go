@@ -133,7 +133,7 @@ func deriveEnded(s Seen) Derived {
 // over, and no sweep has looked since for what it left.
 func (s Seen) afterStopCut() bool {
 	k := s.Keeper
-	return k != nil && k.Hook == HookAfterStop && !k.Empty && s.Task.AfterStop != nil && isGone(s.KeeperV)
+	return k != nil && k.Hook == HookAfterStop && !k.Empty && s.Task.AfterStop != nil && isGone(s.KeeperV) && !rebooted(s)
 }
 
 // deriveLeft looks at what an earlier sweep could not end or see.

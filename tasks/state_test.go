@@ -17,6 +17,7 @@ func TestDerive(t *testing.T) {
 	blind := identity.Finding{Verdict: identity.Unverifiable, Row: "2", Reason: "our boot id cannot be read"}
 	zero, seven, when := 0, 7, time.Now()
 	claim := func(s State) *Task { return &Task{State: s, Kind: sweep.Server} }
+	hooked := func(s State) *Task { return &Task{State: s, Kind: sweep.Server, AfterStop: &time.Time{}} }
 	job := func(s State) *Task { return &Task{State: s, Kind: sweep.Job} }
 	adopted := func(s State) *Task { return &Task{State: s, Kind: sweep.Server, Adopted: &Adoption{}} }
 	ok, bad, killed := &Exit{Code: &zero}, &Exit{Code: &seven}, &Exit{Signal: "KILL"}
@@ -56,7 +57,10 @@ func TestDerive(t *testing.T) {
 		{"a job without a pane stays completed", Seen{Task: job(Completed)}, Completed, ""},
 		{"failed", Seen{Task: claim(Up), Keeper: done, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
 		{"its after_stop runs", Seen{Task: claim(Failed), Keeper: &Keeper{Hook: "after_stop"}, Exit: bad, KeeperV: owned, Command: gone}, Failed, "exit code 7; its after_stop runs"},
-		{"its keeper was killed while after_stop ran", Seen{Task: claim(Failed), Keeper: &Keeper{Hook: "after_stop"}, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
+		{"its keeper was killed before after_stop was begun", Seen{Task: claim(Failed), Keeper: &Keeper{Hook: "after_stop"}, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
+		{"its keeper was killed while after_stop ran", Seen{Task: hooked(Failed), Keeper: &Keeper{Hook: "after_stop"}, Exit: bad, KeeperV: gone, Command: gone}, Unverified, "the keeper of its after_stop was killed: what that has left is not known"},
+		{"and had ended all of it", Seen{Task: hooked(Failed), Keeper: &Keeper{Hook: "after_stop", Empty: true}, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
+		{"the host went down while after_stop ran", Seen{Task: hooked(Stopped), Keeper: &Keeper{Hook: "after_stop"}, KeeperV: reboot, Command: reboot}, Stopped, ""},
 		{"before runs", Seen{Task: claim(Up), Keeper: &Keeper{Hook: "before"}, KeeperV: owned}, Starting, "runs before"},
 		{"up and ready, its after_ready failed", Seen{Task: claim(Up), Keeper: &Keeper{Ready: true, WasReady: true, HookNote: "after_ready ended with exit code 3"}, KeeperV: owned, Command: owned}, Ready, "after_ready ended with exit code 3"},
 		{"failed, and its keeper has written so", Seen{Task: claim(Failed), Keeper: done, Exit: bad, KeeperV: gone, Command: gone}, Failed, "exit code 7"},
