@@ -2,15 +2,15 @@ package examples_test
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
+
+	"hob/identity/porttest"
 )
 
 // TestGallery runs every recipe of the gallery as a person would who has no GPU:
@@ -80,54 +80,11 @@ func (k *kitchen) freePorts(file string) (flags []string) {
 	}
 	vars, _, _ := strings.Cut(string(text), "servers:")
 	for _, m := range portVars.FindAllStringSubmatch(vars, -1) {
-		flags = append(flags, "--set", m[1]+"="+strconv.Itoa(portRow(k.t)))
+		first, err := porttest.Row(4) // replicas count up
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		flags = append(flags, "--set", m[1]+"="+strconv.Itoa(first))
 	}
 	return flags
-}
-
-// given are the ports that a test has been given already.
-var given struct {
-	sync.Mutex
-	ports map[int]bool
-}
-
-// portRow is the first of some free ports in a row, for replicas count up. No
-// other test of this program gets them.
-func portRow(t *testing.T) int {
-	t.Helper()
-	const row = 4
-	given.Lock()
-	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = map[int]bool{}
-	}
-	for range 100 {
-		first, err := strconv.Atoi(freePort(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !rowIsFree(first, row) {
-			continue
-		}
-		for i := range row {
-			given.ports[first+i] = true
-		}
-		return first
-	}
-	t.Fatal("no free ports in a row")
-	return 0
-}
-
-func rowIsFree(first, row int) bool {
-	for port := first; port < first+row; port++ {
-		if given.ports[port] {
-			return false
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
-			return false
-		}
-		l.Close()
-	}
-	return true
 }

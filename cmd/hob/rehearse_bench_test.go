@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"hob/identity/porttest"
 	"hob/recipes"
 )
 
@@ -89,13 +89,10 @@ func (x *bench) layers(n, layer int) (file string, bare func() time.Duration) {
 }
 
 func (x *bench) freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Free()
 	if err != nil {
 		x.b.Fatal(err)
 	}
-	x.b.Cleanup(func() { _ = l.Close() })
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close() // it is given to no other socket that asks for any port for a while
 	return port
 }
 

@@ -2,7 +2,7 @@
 package porttest
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -24,23 +24,53 @@ var held struct {
 // Free is a TCP port that nobody listens on, and that no other call gives out while
 // this process lives, in whatever process. The token for that is the UDP port of the
 // same number: the kernel gives it once, and takes it back with the process.
-func Free() (int, error) {
+func Free() (int, error) { return Row(1) }
+
+// Row is the first of n such ports in a row.
+func Row(n int) (int, error) {
 	held.Lock()
 	defer held.Unlock()
-	start := rand.IntN(last - first + 1)
-	for i := range last - first + 1 {
+	var row []net.PacketConn
+	for start, i := rand.IntN(last-first+1), 0; i < last-first+n; i++ {
 		port := first + (start+i)%(last-first+1)
-		token, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if port == first { // the last port and the first one are no row
+			row = closed(row)
+		}
+		token, err := take(port)
 		if err != nil {
+			row = closed(row)
 			continue
 		}
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{Port: port})
-		if err != nil {
-			_ = token.Close()
-			continue
+		if row = append(row, token); len(row) == n {
+			held.tokens = append(held.tokens, row...)
+			return port - n + 1, nil
 		}
-		held.tokens = append(held.tokens, token)
-		return port, l.Close()
 	}
-	return 0, errors.New("no port is free")
+	closed(row)
+	return 0, fmt.Errorf("no %d ports in a row are free", n)
+}
+
+// take holds a port's token, once nobody listens on the port.
+func take(port int) (net.PacketConn, error) {
+	token, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{Port: port})
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		_ = token.Close()
+		return nil, err
+	}
+	return token, nil
+}
+
+// closed gives a row back, which leaves an empty one.
+func closed(row []net.PacketConn) []net.PacketConn {
+	for _, token := range row {
+		_ = token.Close()
+	}
+	return nil
 }
