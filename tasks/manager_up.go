@@ -289,6 +289,9 @@ func (u *upRun) bring(ctx context.Context, t *upTask) Outcome {
 	}
 	d, err := u.follow(ctx, t)
 	o.State, o.Err, o.URL = d.State, err, t.url()
+	if t.act == leave && err == nil {
+		o.Err = u.amiss(t.dir, u.look(t.dir))
+	}
 	return o
 }
 

@@ -33,7 +33,7 @@ type stopper struct {
 func (s *stopper) target(run Run) (sweep.Target, sweep.Capture, error) {
 	t := sweep.Target{Run: run.Name, Task: s.dir.Name, Kind: s.seen.Task.Kind, Marker: run.ID}
 	spec, err := s.dir.ReadSpec()
-	if err != nil && !errors.Is(err, ErrNoRecord) {
+	if err = cmp.Or(trouble(err), s.specMissing(s.dir, s.seen)); err != nil {
 		return t, sweep.Capture{}, err
 	}
 	prev, err := s.dir.ReadCapture()

@@ -85,7 +85,7 @@ func readFile(path string) ([]byte, error) {
 
 // readAll reads a regular file. It asks the system directly: os.Open would offer
 // each file to the poller first, eight calls for nothing, and `hob ps` reads
-// three files a task. A file as long as size is not asked for more.
+// five files a task. A file as long as size is not asked for more.
 func readAll(path string, size int64) (data []byte, err error) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 	if err != nil {

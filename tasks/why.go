@@ -65,12 +65,12 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 	seen := m.look(t)
 	d := Derive(seen)
 	w := Why{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note,
-		Findings: []recipes.Finding{}, Lines: []string{}, Log: t.LogPath(), Err: seen.Trouble}
+		Findings: []recipes.Finding{}, Lines: []string{}, Log: t.LogPath(), Err: errors.Join(seen.Trouble, m.amiss(t, seen))}
 	if seen.Task != nil {
 		w.Engine = seen.Task.Engine
 	}
 	if troubled && w.Fine() {
-		return w, seen.Trouble
+		return w, w.Err
 	}
 	lines := tail(t.LogPath(), whyBytes, whyLines)
 	if !w.Fine() {
@@ -82,7 +82,7 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 	for _, line := range lines[max(0, len(lines)-whyShown):] {
 		w.Lines = append(w.Lines, strings.TrimRight(line, "\r"))
 	}
-	return w, seen.Trouble
+	return w, w.Err
 }
 
 // Fine reports whether the task is as it should be.
