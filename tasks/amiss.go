@@ -22,6 +22,21 @@ func (m *Manager) amiss(t *TaskDir, s Seen) error {
 	return errors.Join(errs...)
 }
 
+// Amiss are the records of the state folder itself, of no run, that cannot be trusted.
+// They are kept, and every verb goes on without what they would say.
+func (s *Store) Amiss() error {
+	_, err := s.ReadServer()
+	return kept(asUnverified(trouble(err)))
+}
+
+// asUnverified is a record that cannot be trusted as a Problem, with its own hint.
+func asUnverified(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Problem{Kind: ErrUnverified, Err: err, Tip: advice(err, "")}
+}
+
 // specMissing is the trouble that there is no spec.json: it alone says how the task is
 // to be stopped.
 func (m *Manager) specMissing(t *TaskDir, s Seen) error {

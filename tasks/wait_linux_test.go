@@ -120,7 +120,7 @@ func TestBeginSeesTheCommand(t *testing.T) {
 	command := another(t, m.Host, "sleep")
 	task := Task{Run: "chat", Task: "llm", Nonce: "n", Kind: sweep.Server, State: Starting}
 	run := Run{Name: "chat", ID: "feedface"}
-	err := errors.Join(r.Write(run), d.WriteTask(task), d.WriteKeeper(Keeper{Nonce: "n", Keeper: command, Command: &command}))
+	err := errors.Join(r.Write(run), d.writeStart(Spec{Run: "chat", Task: "llm", Nonce: "n"}, task), d.WriteKeeper(Keeper{Nonce: "n", Keeper: command, Command: &command}))
 	if err != nil {
 		t.Fatal(err)
 	}

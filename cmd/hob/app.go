@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,7 @@ type app struct {
 	dryRun  bool
 
 	ending <-chan struct{} // closed when a signal asks the verb to let go
+	folder *tasks.Store    // of a verb that goes by what its own records say; nil: none
 }
 
 func newApp() *app {
@@ -55,9 +57,30 @@ func (a *app) run(args []string) int {
 	if err != nil && ctx.Err() != nil && !errors.Is(err, tasks.ErrInterrupted) {
 		err = interrupted(err)
 	}
+	err = join(err, a.amiss(err))
 	a.complain(err)
 	return exitCode(err)
 }
+
+// amiss are the records of the state folder itself that cannot be trusted and that the
+// verb has not named yet. It has gone on without them.
+func (a *app) amiss(said error) error {
+	if a.folder == nil {
+		return nil
+	}
+	var errs []error
+	for _, e := range leaves(a.folder.Amiss()) {
+		var record *tasks.RecordError
+		if said == nil || errors.As(e, &record) && !strings.Contains(said.Error(), record.Path) {
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// needsNone are the verbs that go by nothing that the state folder's own records say:
+// where its tmux server is, and what is left of tasks that are over.
+var needsNone = []string{"completion", "events", "freeze", "logs", "wait"}
 
 // interrupted puts ErrInterrupted on the first line, once; what went wrong because of
 // it follows on lines of its own.
@@ -150,6 +173,9 @@ func (a *app) open(verb string, open func(string) (*tasks.Store, error)) (*tasks
 	self, err := program()
 	if err != nil {
 		return nil, fmt.Errorf("find the hob program, which each pane runs: %w", err)
+	}
+	if !slices.Contains(needsNone, verb) {
+		a.folder = store
 	}
 	return &tasks.Manager{Store: store, Host: host, Self: self, Version: version, Verb: verb, Environ: a.env}, nil
 }

@@ -51,6 +51,7 @@ func (a *app) attach(cmd *cobra.Command, m *tasks.Manager, s tasks.Selection) er
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(unset, name)
 	})
+	a.complain(a.amiss(nil)) // now, for it is not hob that ends
 	if err := syscall.Exec(argv[0], argv, env); err != nil {
 		return fmt.Errorf("attach: start %s: %w", argv[0], err)
 	}
