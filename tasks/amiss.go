@@ -25,15 +25,16 @@ func (m *Manager) amiss(t *TaskDir, s Seen) error {
 // Amiss are the records of the state folder itself, of no run, that cannot be trusted.
 // They are kept, and every verb goes on without what they would say.
 func (s *Store) Amiss() error {
-	_, err := s.ReadServer()
-	return kept(asUnverified(trouble(err)))
+	_, serverErr := s.ReadServer()
+	var errs []error
+	for _, err := range flat(trouble(serverErr), s.ReadLeft(func(LeftCgroup) bool { return false })) {
+		errs = append(errs, kept(asUnverified(err)))
+	}
+	return errors.Join(errs...)
 }
 
 // asUnverified is a record that cannot be trusted as a Problem, with its own hint.
 func asUnverified(err error) error {
-	if err == nil {
-		return nil
-	}
 	return &Problem{Kind: ErrUnverified, Err: err, Tip: advice(err, "")}
 }
 
@@ -67,7 +68,8 @@ func isMissing(err error) bool {
 func flat(errs ...error) []error {
 	var all []error
 	for _, err := range errs {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if _, advises := err.(interface{ Hint() string }); ok && !advises {
 			all = append(all, flat(joined.Unwrap()...)...)
 		} else if err != nil {
 			all = append(all, err)

@@ -3,6 +3,8 @@ package tasks
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,6 +54,50 @@ func TestAmiss(t *testing.T) {
 				t.Errorf("%v; want %q", got, c.says)
 			case got != nil && (!errors.Is(got, ErrUnverified) || advice(got, "") == ""):
 				t.Errorf("%v says neither that it is unverified nor what to do", got)
+			}
+		})
+	}
+}
+
+// Each record of the state folder itself that cannot be trusted is named, by one error
+// with a hint, and none that is merely not there.
+func TestStoreAmiss(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string // "" is a folder
+		kinds []string
+	}{
+		"nothing":            {},
+		"a good one":         {files: map[string]string{"server.json": `{"schema": 1}`, "left/x.json": `{"schema": 1}`, "left/.x.json.tmp": "{"}},
+		"torn":               {files: map[string]string{"server.json": `{"sch`}, kinds: []string{Torn}},
+		"newer":              {files: map[string]string{"server.json": `{"schema": 99}`}, kinds: []string{Newer}},
+		"a folder":           {files: map[string]string{"server.json": ""}, kinds: []string{Unreadable}},
+		"all of them":        {files: map[string]string{"server.json": "", "left/x.json": "{", "left/y.json": "[]"}, kinds: []string{Unreadable, Torn, Foreign}},
+		"no list of cgroups": {files: map[string]string{"left": "x"}, kinds: []string{Unreadable}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			for file, text := range c.files {
+				path := filepath.Join(s.Home, file)
+				err := os.MkdirAll(filepath.Dir(path), 0o700)
+				if text == "" {
+					err = errors.Join(err, os.Mkdir(path, 0o700))
+				} else {
+					err = errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			var kinds []string
+			for _, err := range flat(s.Amiss()) {
+				record, ok := errors.AsType[*RecordError](err)
+				if !ok || !errors.Is(err, ErrUnverified) || advice(err, "") == "" {
+					t.Fatalf("%v names no record, or says nothing to do", err)
+				}
+				kinds = append(kinds, record.Kind)
+			}
+			if !slices.Equal(kinds, c.kinds) {
+				t.Errorf("%v; want %v", kinds, c.kinds)
 			}
 		})
 	}

@@ -49,6 +49,8 @@ func (e *RecordError) Hint() string {
 		return tip + ", or give the run up by hob rm --forget " + name
 	case kind == "archive" && ArchivedRun(name) != "":
 		return tip + ", or give the archived run up by hob rm --forget " + name
+	case filepath.Base(dir) == "left":
+		return tip + ", or move it away once the cgroup of that name is gone"
 	case filepath.Base(e.Path) == "server.json":
 		return tip + ", or move it away: a tmux server is found by its socket, too"
 	}

@@ -46,7 +46,10 @@ func (s *Store) ReadLeft(look func(LeftCgroup) bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	errs := []error{err}
+	if err != nil {
+		return &RecordError{Path: s.left(), Kind: Unreadable, Err: err}
+	}
+	var errs []error
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
