@@ -24,6 +24,7 @@ type stopper struct {
 	dir    *TaskDir
 	seen   Seen
 	server *identity.Ref
+	socket string // of the run's tmux server, once its pane is looked for
 
 	byItself bool // the command had ended before the stop began
 	captured bool // this stop has written a capture
@@ -117,7 +118,7 @@ func (s *stopper) ClosePane(ctx context.Context) error {
 	default:
 		return nil // the server is gone, and its panes with it
 	}
-	srv, err := tmux.Open(s.socketOf())
+	srv, err := tmux.Open(s.socket)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s.server = run.Tmux.Server
+	s.server, s.socket = run.Tmux.Server, run.Tmux.Socket
 	// The run may have been brought up in another server since: ids begin anew there.
 	var p tmux.Pane
 	switch k := s.seen.Keeper; {
@@ -235,14 +236,6 @@ func (s *stopper) keeps(pid int) bool {
 // keeps reports whether a command line is of a keeper that was told to start a task.
 func keeps(args []string, t *TaskDir) bool {
 	return len(args) == 3 && args[1] == "keeper" && args[2] == t.SpecPath()
-}
-
-func (s *stopper) socketOf() string {
-	run, err := s.run.Read()
-	if err != nil {
-		return ""
-	}
-	return run.Tmux.Socket
 }
 
 // endedAt is when the task ended, by its keeper's word if there is one.
