@@ -319,63 +319,6 @@ func (x *bench) commands(h identity.Host) []identity.Handle {
 	return pins
 }
 
-// BenchmarkKeeperAtRest is the processor time of a keeper that watches a tree of 20
-// processes at rest, in percent of one core, from the kernel's own count in
-// nanoseconds (proc(5), schedstat; the keeper's threads are summed).
-func BenchmarkKeeperAtRest(b *testing.B) {
-	const settle, watch = 10 * time.Second, 30 * time.Second
-	x := newBench(b)
-	file := filepath.Join(x.dir, "rest.yaml")
-	text := "name: bench\nservers:\n  t: {command: [sh, -c, 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do sleep 1000 & done; wait']}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	var used time.Duration
-	for b.Loop() {
-		x.run(x.hob, "up", file)
-		keeper := x.keeper()
-		time.Sleep(settle)
-		before := runTime(b, keeper)
-		time.Sleep(watch)
-		used += runTime(b, keeper) - before
-		x.run(x.hob, "down")
-	}
-	b.ReportMetric(100*float64(used)/float64(watch)/float64(b.N), "percent-of-a-core")
-}
-
-// keeper is the number of the keeper of the one task.
-func (x *bench) keeper() int {
-	store, err := tasks.ViewStore(x.home)
-	if err != nil {
-		x.b.Fatal(err)
-	}
-	k, err := store.Run("bench").Task("t").ReadKeeper()
-	if err != nil {
-		x.b.Fatal(err)
-	}
-	return k.Keeper.PID
-}
-
-// runTime is what all threads of a process have run.
-func runTime(b *testing.B, pid int) (sum time.Duration) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(files) == 0 {
-		b.Fatalf("the run time of %d cannot be read: %v", pid, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum
-}
-
 // BenchmarkStart is what a process of hob costs before it does anything, against
 // the smallest program there is.
 func BenchmarkStart(b *testing.B) {
