@@ -286,6 +286,38 @@ func TestCutWhileFrozen(t *testing.T) {
 	_ = guest.Signal(syscall.SIGKILL)
 }
 
+// TestCutStopGoesOnWithTheGrace: one that a stop has frozen which was cut off, in the
+// middle of its cleaning up, has the grace of the next stop to end by itself.
+func TestCutStopGoesOnWithTheGrace(t *testing.T) {
+	group := makeGroup(t)
+	k := startReal(t, sweep.Server, "sh", "-c", `trap 'echo >"$D/asked"; until [ -e "$D/go" ]; do sleep 0.01; done; echo >"$D/cleaned"; exit 0' TERM
+		echo $$ >"$D/trapped.new"; mv "$D/trapped.new" "$D/trapped"; while :; do sleep 0.01; done`)
+	h := homed{k, group}
+	pin, err := k.h.Open(k.ref("trapped").PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pin.Close()
+	k.moveTo(group, k.ref("trapped").PID)
+	exists := func(name string) bool { _, err := os.Stat(filepath.Join(k.dir, name)); return err == nil }
+	if err := pin.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	k.until("it to clean up", func() bool { return exists("asked") })
+	if err := group.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	k.until("it to be frozen", func() bool { _, still := h.frozen(); return still })
+	if err := os.WriteFile(filepath.Join(k.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.target.Stop.Grace = patience / 2
+	r := k.stop(sweep.Capture{Cgroup: new(group.Ref()), FrozenAt: new(time.Now())}, sweep.Options{})
+	if r.Verdict != sweep.Clean || !exists("cleaned") || slices.ContainsFunc(r.Members, func(m sweep.ReportMember) bool { return m.Fate == sweep.Killed }) {
+		t.Errorf("it has cleaned up: %t\n%s", exists("cleaned"), k.story(r))
+	}
+}
+
 // TestNothingIsFrozenOffTheRecord: where the disk refuses the capture that would say so
 // nothing is frozen, and all are ended one by one.
 func TestNothingIsFrozenOffTheRecord(t *testing.T) {

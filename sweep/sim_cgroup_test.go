@@ -301,6 +301,42 @@ func TestCgroupFrozenByOthers(t *testing.T) {
 	}
 }
 
+// TestCutStopIsThawedFirst: what a hob that was cut off has left frozen goes on as soon
+// as the next one begins, not when that one comes to force: who was ending by itself
+// has the grace to do so, and a stranger in there does not stand still for as long.
+func TestCutStopIsThawedFirst(t *testing.T) {
+	for _, verb := range []string{"down", "sweep"} {
+		t.Run(verb, func(t *testing.T) {
+			f := newFamily(sim.Options{})
+			slow := f.child.Fork(sim.Proc{Do: []sim.Behaviour{sim.ExitOn(syscall.SIGTERM, 500*time.Millisecond)}})
+			guest := f.w.Spawn(f.w.Init(), sim.Proc{Stranger: true, Setsid: true, Args: []string{"/usr/bin/guest"}})
+			host, policy, wentOn := f.host, f.target.Stop, time.Time{}
+			f.faulty(func(g identity.Cgroup) identity.Cgroup {
+				return visited{g, false, true, func() { f.w.Move(guest, f.group); f.w.CutAfter(0) }}
+			})
+			f.target.Stop.Grace, f.target.Stop.TermGrace = 0, 0
+			cut := f.run("down", sweep.Options{Reason: "down"}, false)
+			f.host, f.target.Stop = host, policy
+			f.w.Pass(time.Second)
+			if on, byHob := f.group.Frozen(); !cut || !on || !byHob || !slow.Frozen() || !guest.Frozen() {
+				t.Fatalf("cut %t, frozen %t by hob %t\n%v", cut, on, byHob, played{f.scene, nil})
+			}
+			guest.After(0, func() { wentOn = f.w.Now() })
+			began := f.w.Now()
+			f.run(verb, sweep.Options{Reason: verb}, false)
+			if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Clean || !guest.Alive() {
+				t.Errorf("%s: %s\n%v", f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
+			}
+			if wentOn.IsZero() || wentOn.Sub(began) > 100*time.Millisecond {
+				t.Errorf("a stranger in the cgroup went on %v after the next hob had begun", wentOn.Sub(began))
+			}
+			if slices.ContainsFunc(f.w.Ledger().Deliveries, func(d sim.Delivery) bool { return d.To == slow && d.Sig == syscall.SIGKILL }) {
+				t.Errorf("one that was ending by itself was killed\n%v", played{f.scene, nil})
+			}
+		})
+	}
+}
+
 // TestCgroupAlien: one of another pid namespace has no number here, so nobody could
 // look at all that is in the cgroup.
 func TestCgroupAlien(t *testing.T) {

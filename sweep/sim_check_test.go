@@ -93,6 +93,9 @@ func (s *scene) checkTurns(bad bad) {
 		if t.harmful {
 			bad("%s signalled", t.what)
 		}
+		if t.idle {
+			bad("%s did not begin with thawing what an earlier one had left frozen", t.what)
+		}
 		if !t.cut && t.pins != 0 {
 			bad("%s left %d pins open", t.what, t.pins)
 		}

@@ -71,6 +71,7 @@ type turn struct {
 	took    time.Duration
 	endless bool
 	harmful bool // it signalled and should not have
+	idle    bool // it has not thawed at once what an earlier one had left frozen
 }
 
 // newScene sets a world up.

@@ -156,6 +156,24 @@ func (s *scene) again() []string {
 	return nil
 }
 
+// owesThaw reports whether a hob that was cut off has left the cgroup frozen, and the
+// disk says so.
+func (s *scene) owesThaw() bool {
+	if s.group == nil || s.disk.FrozenAt == nil {
+		return false
+	}
+	on, byHob := s.group.Frozen()
+	return on && byHob
+}
+
+// lateThaw reports whether an invocation has let that stand longer than it takes to
+// verify what is on disk.
+func (s *scene) lateThaw(freezes int, began time.Time) bool {
+	until := began.Add(settled)
+	all := s.w.Ledger().Freezes[freezes:]
+	return s.clear() && s.w.Now().After(until) && !slices.ContainsFunc(all, func(f sim.Freeze) bool { return !f.On && !f.At.After(until) })
+}
+
 // observe is a round of the keeper's rolling capture.
 func (s *scene) observe() {
 	if !s.keeper.Alive() {
@@ -301,7 +319,7 @@ func (s *scene) patience() (context.Context, context.CancelFunc) {
 // run is an invocation. living: a sweep of a living task.
 func (s *scene) run(what string, o sweep.Options, living bool) (cut bool) {
 	s.w.Note("invocation: %s", what)
-	signals := len(s.w.Ledger().Deliveries)
+	signals, freezes, frozen := len(s.w.Ledger().Deliveries), len(s.w.Ledger().Freezes), s.owesThaw()
 	t := s.target
 	t.Spared = append(slices.Clip(t.Spared), s.w.Caller().Ref())
 	began := s.w.Now()
@@ -324,7 +342,7 @@ func (s *scene) run(what string, o sweep.Options, living bool) (cut bool) {
 	})
 	harmless := living || o.DryRun
 	s.turns = append(s.turns, turn{what: what, cut: cut, pins: s.w.OpenPins(), took: s.w.Now().Sub(began),
-		harmful: harmless && len(s.w.Ledger().Deliveries) > signals})
+		harmful: harmless && len(s.w.Ledger().Deliveries) > signals, idle: frozen && !harmless && s.lateThaw(freezes, began)})
 	s.ended = s.w.Now()
 	return cut
 }

@@ -202,7 +202,20 @@ func (m *Manager) thawCut(r *RunDir, t *TaskDir, seen Seen) {
 func (m *Manager) reapCgroups() error {
 	all := m.Host.Cgroups()
 	return m.Store.ReadLeft(func(l LeftCgroup) bool {
-		return m.finding(&l.By).Verdict != identity.Unverifiable &&
-			sweep.Thaw(m.Host, sweep.Capture{Cgroup: &l.Cgroup, FrozenAt: l.FrozenAt}) == nil && all.Discard(l.Cgroup) == nil
+		if m.finding(&l.By).Verdict == identity.Unverifiable {
+			return false
+		}
+		if l.FrozenAt != nil {
+			if sweep.Thaw(m.Host, sweep.Capture{Cgroup: &l.Cgroup, FrozenAt: l.FrozenAt}) != nil {
+				return false
+			}
+			l.FrozenAt, l.UpdatedAt = nil, m.now() // who freezes it from now on is somebody else
+			if all.Discard(l.Cgroup) == nil {
+				return true
+			}
+			_ = m.Store.WriteLeft(l) // else the next reaper thaws it once more
+			return false
+		}
+		return all.Discard(l.Cgroup) == nil
 	})
 }

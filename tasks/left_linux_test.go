@@ -283,22 +283,160 @@ func TestLeftCgroupUnseen(t *testing.T) {
 	g.expect("in the end", false, 0)
 }
 
+// freezes leaves the cgroup as a stop does that was cut off in the middle of freezing it.
+func (g leftRig) freezes() {
+	g.t.Helper()
+	at := g.m.now()
+	if err := errors.Join(g.write("1"), g.dir.WriteCapture(sweep.Capture{Run: g.run.Name, Task: g.dir.Name, Phase: PhaseStop, Cgroup: &g.ref, FrozenAt: &at}, true)); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g leftRig) write(freeze string) error {
+	return os.WriteFile(g.ref.Path+"/cgroup.freeze", []byte(freeze), 0)
+}
+
+func (g leftRig) asks(when string, frozen bool) {
+	g.t.Helper()
+	text, err := os.ReadFile(g.ref.Path + "/cgroup.freeze")
+	if err != nil || (strings.TrimSpace(string(text)) == "1") != frozen {
+		g.t.Errorf("%s cgroup.freeze reads %q: %v", when, text, err)
+	}
+}
+
+// TestDiscardThaws: the cgroup of a task that is over, which a stop has frozen that was
+// cut off, is thawed though somebody is left in it; but what nobody of ours has frozen
+// stays so.
+func TestDiscardThaws(t *testing.T) {
+	g := newLeftRig(t)
+	g.freezes()
+	g.m.discardCgroup(g.run, g.dir)
+	g.asks("after a stop that was cut off", false)
+	pin, f := g.m.Host.Verify(g.guest)
+	if pin == nil {
+		t.Fatalf("the guest is %s", f.Verdict)
+	}
+	defer pin.Close()
+	if err := errors.Join(pin.Signal(syscall.SIGTERM), g.m.Host.Wait(bg, []identity.Handle{pin}, g.m.Host.Now().Add(patience))); err != nil || pin.Verify().Verdict != identity.Gone {
+		t.Errorf("who is left in it does not go on: %v", err)
+	}
+
+	g = newLeftRig(t)
+	if err := errors.Join(g.write("1"), g.dir.WriteCapture(sweep.Capture{Run: g.run.Name, Task: g.dir.Name, Phase: PhaseStop, Cgroup: &g.ref}, true)); err != nil {
+		t.Fatal(err)
+	}
+	g.m.discardCgroup(g.run, g.dir)
+	g.asks("when somebody else has frozen it", true)
+}
+
+// coldHost is one on which nothing can be thawed.
+type coldHost struct{ identity.Host }
+
+type coldCgroups struct{ identity.Cgroups }
+
+type coldCgroup struct{ identity.Cgroup }
+
+func (h coldHost) Cgroups() identity.Cgroups { return coldCgroups{h.Host.Cgroups()} }
+
+func (c coldCgroups) Open(ref identity.CgroupRef) (identity.Cgroup, error) {
+	g, err := c.Cgroups.Open(ref)
+	return coldCgroup{g}, err
+}
+
+func (coldCgroup) Thaw() error { return syscall.EIO }
+
+// TestDiscardCannotThaw: what cannot be thawed is written down with that, and the next
+// reaper thaws it, once: whoever freezes it after that is somebody else.
+func TestDiscardCannotThaw(t *testing.T) {
+	g := newLeftRig(t)
+	g.freezes()
+	seeing := g.m.Host
+	g.m.Host = coldHost{seeing}
+	g.m.discardCgroup(g.run, g.dir)
+	g.expect("while it cannot be thawed", true, 1)
+	if err := g.dir.forget("capture.json"); err != nil {
+		t.Fatal(err)
+	}
+	g.reap()
+	g.asks("while it cannot be thawed", true)
+	g.expect("while it cannot be thawed", true, 1)
+	g.m.Host = seeing
+	g.reap()
+	g.asks("once it can", false)
+	g.expect("with somebody in it", true, 1)
+	if err := g.write("1"); err != nil {
+		t.Fatal(err)
+	}
+	g.reap()
+	g.asks("frozen by somebody else since", true)
+	g.leaves()
+	g.reap()
+	g.expect("in the end", false, 0)
+}
+
+// living has a keeper of the task's live.
+func (g leftRig) living() {
+	g.t.Helper()
+	k := Keeper{Nonce: "n", Keeper: another(g.t, g.m.Host, "hob", "keeper", g.dir.SpecPath()), Cgroup: &g.ref}
+	if err := g.dir.WriteKeeper(k); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// TestDiscardLeavesALivingKeepers: a keeper that lives may be about to start something
+// in its cgroup, whoever is in that now.
+func TestDiscardLeavesALivingKeepers(t *testing.T) {
+	g := newLeftRig(t)
+	g.leaves()
+	g.living()
+	g.m.discardCgroup(g.run, g.dir)
+	g.expect("while its keeper lives", true, 0)
+}
+
+// TestDiscardOfTwo: of the two cgroups that the records of a task name only the one that
+// a stop was freezing is written down as frozen by it.
+func TestDiscardOfTwo(t *testing.T) {
+	g, other := newLeftRig(t), newLeftRig(t)
+	g.freezes()
+	k, err := g.dir.ReadKeeper()
+	if k.Cgroup = &other.ref; err != nil {
+		t.Fatal(err)
+	}
+	if err := g.dir.WriteKeeper(k); err != nil {
+		t.Fatal(err)
+	}
+	g.m.Host = coldHost{g.m.Host}
+	g.m.discardCgroup(g.run, g.dir)
+	g.expect("of two", true, 2)
+	frozen := map[string]bool{}
+	if err := g.m.Store.ReadLeft(func(l LeftCgroup) bool { frozen[l.Cgroup.Path] = l.FrozenAt != nil; return false }); err != nil {
+		t.Fatal(err)
+	}
+	if !frozen[g.ref.Path] || frozen[other.ref.Path] {
+		t.Errorf("written down as frozen: %v", frozen)
+	}
+	if err := g.write("0"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestThawCut: what a stop was freezing whose hob is at work on it is left to that;
 // what one has been freezing for longer than any stop does is thawed, though something
 // holds the task's lock: it may be that hob, frozen with the others.
 func TestThawCut(t *testing.T) {
 	for name, c := range map[string]struct {
-		held  bool
-		ago   time.Duration
-		thaws bool
+		held, lives bool
+		ago         time.Duration
+		thaws       bool
 	}{
-		"at work":           {true, 0, false},
-		"nobody is":         {false, 0, true},
-		"held for too long": {true, sweep.StopIsCut + time.Second, true},
+		"at work":           {true, false, 0, false},
+		"nobody is":         {false, false, 0, true},
+		"held for too long": {true, false, sweep.StopIsCut + time.Second, true},
+		"its keeper lives":  {false, true, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newLeftRig(t)
-			file := g.ref.Path + "/cgroup.freeze"
+			file := filepath.Join(g.ref.Path, "cgroup.freeze")
 			at := g.m.now().Add(-c.ago)
 			if err := errors.Join(os.WriteFile(file, []byte("1"), 0),
 				g.dir.WriteCapture(sweep.Capture{Run: g.run.Name, Task: g.dir.Name, Phase: PhaseStop, Cgroup: &g.ref, FrozenAt: &at}, true)); err != nil {
@@ -311,7 +449,14 @@ func TestThawCut(t *testing.T) {
 				}
 				defer unlock()
 			}
-			g.m.thawCut(g.run, g.dir, g.m.look(g.dir))
+			if c.lives {
+				g.living()
+			}
+			seen := g.m.look(g.dir)
+			if c.lives {
+				seen.Task.State = Up
+			}
+			g.m.thawCut(g.run, g.dir, seen)
 			text, err := os.ReadFile(file)
 			after, cerr := g.dir.ReadCapture()
 			if errors.Join(err, cerr) != nil || (strings.TrimSpace(string(text)) == "0") != c.thaws {
