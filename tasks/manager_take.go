@@ -89,6 +89,9 @@ func (m *Manager) take(ctx context.Context, l listed, o StopOptions, out *Outcom
 		out.Err = &Problem{Msg: fmt.Sprintf("%s is %s, and its look-alikes are taken when it has ended", out.Name, d.State), Tip: "hob down " + out.String()}
 		return
 	}
+	if out.Err = m.notOfOthers(l.Take); out.Err != nil {
+		return
+	}
 	s := stopper{Manager: m, run: l.dir, dir: l.task, seen: seen, server: l.run.Tmux.Server}
 	target, prev, err := s.target(l.run)
 	if err != nil {
@@ -111,4 +114,13 @@ func (m *Manager) take(ctx context.Context, l listed, o StopOptions, out *Outcom
 	}
 	m.event(l.dir, l.task.Name, "took "+l.Take.String())
 	out.State, out.Err = s.swept(rep)
+}
+
+// notOfOthers refuses a process that another task of hob's keeps, and lives.
+func (m *Manager) notOfOthers(t sweep.Take) error {
+	owners, _ := m.owners([]int{t.PID})
+	if o := owners[t.PID]; o.lives {
+		return refused("hob down "+o.task.String()+" ends it", "%s is of %s, which is up", t, o.task)
+	}
+	return nil
 }
