@@ -48,7 +48,7 @@ func TestSecondOpinion(t *testing.T) {
 // agree reads a process by both until they agree, for a while; nothing for
 // one that has ended or cannot be read.
 func agree(row Process) (ours, theirs string) {
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var created time.Time
 		theirs, created = secondOpinion(row.PID)
 		now, err := readRow(procPath(row.PID)+"/", row.PID, WantArgs|WantUser|WantStarted)

@@ -79,7 +79,7 @@ func run(r *Reaper) *events {
 }
 
 func (e *events) until(is func() bool) error {
-	end := time.After(3 * time.Second)
+	end := time.After(30 * time.Second)
 	for {
 		e.mu.Lock()
 		done := is()
