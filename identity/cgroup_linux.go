@@ -25,19 +25,20 @@ func (l *local) Cgroups() Cgroups {
 type cgroupFS struct{}
 
 func (cgroupFS) Own() (dir, mount string, err error) {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", "", fmt.Errorf("%w: %w", ErrUnverifiable, err)
-	}
-	own, ok := unifiedCgroup(text)
-	if !ok {
+	var own string
+	var ok bool
+	var mounts []cgroupMount
+	err = withFile("/proc/self/cgroup", func(text []byte) error { own, ok = unifiedCgroup(text); return nil })
+	if err == nil && !ok {
 		return "", "", errNoCgroups
 	}
-	text, err = os.ReadFile("/proc/self/mountinfo")
+	if err == nil {
+		err = withFile("/proc/self/mountinfo", func(text []byte) error { mounts = parseCgroupMounts(text); return nil })
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("%w: %w", ErrUnverifiable, err)
 	}
-	for _, m := range parseCgroupMounts(text) {
+	for _, m := range mounts {
 		if dir, ok := m.dirOf(own); ok {
 			return dir, m.at, nil
 		}

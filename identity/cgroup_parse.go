@@ -14,9 +14,12 @@ import (
 // comes first: it is on top.
 func parseCgroupMounts(mountinfo []byte) (mounts []cgroupMount) {
 	for line := range bytes.Lines(mountinfo) {
-		left, right, ok := strings.Cut(string(line), " - ")
-		f := strings.Fields(left)
-		if !ok || len(f) < 5 || !strings.HasPrefix(right, "cgroup2 ") {
+		left, right, ok := bytes.Cut(line, []byte(" - "))
+		if !ok || !bytes.HasPrefix(right, []byte("cgroup2 ")) {
+			continue
+		}
+		f := strings.Fields(string(left))
+		if len(f) < 5 {
 			continue
 		}
 		mounts = append(mounts, cgroupMount{at: unescapeMount(f[4]), root: unescapeMount(f[3])})

@@ -14,7 +14,7 @@ func (l *local) Children(pid int) ([]int, error) {
 	if !l.facts.Procfs {
 		return nil, fmt.Errorf("children of pid %d: %w: %w", pid, ErrUnverifiable, errNoProcfs)
 	}
-	if !l.hasChildren {
+	if !l.hasChildren() {
 		return nil, fmt.Errorf("children of pid %d: %w: the kernel has no children files", pid, ErrUnsupported)
 	}
 	pids, err := untilWhole(func() ([]int, bool, error) { return childrenOnce(pid) })

@@ -74,7 +74,7 @@ func (h *held) row(want Field) (p Process, err error) {
 
 // listChildren reads one file where there is one thread, and all of them else.
 func (h *held) listChildren() ([]int, error) {
-	if !h.kernel.facts.Procfs || !h.kernel.countsThreads {
+	if !h.kernel.facts.Procfs || !h.kernel.countsThreads() {
 		return nil, ErrUnsupported
 	}
 	threads, err := h.threads()

@@ -14,7 +14,7 @@ import (
 // linuxKernel is the real pinner and the real bareSys.
 type linuxKernel struct {
 	facts         *Facts
-	countsThreads bool // a folder of threads says how many there are, and there are children files
+	countsThreads func() bool // a folder of threads says how many there are, and there are children files
 }
 
 func (linuxKernel) pin(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }

@@ -23,8 +23,9 @@ import (
 type local struct {
 	*verifier
 	kernel      linuxKernel
-	facts       Facts
-	hasChildren bool
+	facts       Facts        // but for HidePID
+	hidesOthers func() bool  // asked when somebody wants to know: few do, and mountinfo is long
+	hasChildren func() bool  // children files
 	lastCount   atomic.Int64 // rows of the last Snapshot, to size the next
 }
 
@@ -34,8 +35,9 @@ type local struct {
 func Local() (Host, error) {
 	l := &local{}
 	l.facts = readFacts()
-	l.hasChildren = childrenFile()
-	l.kernel = linuxKernel{facts: &l.facts, countsThreads: l.hasChildren && threadsAreLinks()}
+	l.hidesOthers = sync.OnceValue(procHidesOthers)
+	l.hasChildren = sync.OnceValue(childrenFile)
+	l.kernel = linuxKernel{facts: &l.facts, countsThreads: sync.OnceValue(func() bool { return l.hasChildren() && threadsAreLinks() })}
 	l.verifier = &verifier{sys: l.kernel, facts: l.facts, bare: bareWay{sys: l.kernel, facts: l.facts, row: "8"}}
 	return l, nil
 }
@@ -43,6 +45,7 @@ func Local() (Host, error) {
 // Facts describes the host and the namespaces that the caller sees it from.
 func (l *local) Facts() Facts {
 	f := l.facts
+	f.HidePID = l.hidesOthers()
 	f.Incomplete = slices.Clone(f.Incomplete)
 	return f
 }
@@ -147,7 +150,6 @@ func readFacts() Facts {
 	f.TimeNS, err = namespace("time", f.Procfs)
 	note("time namespace", err)
 	f.InitPIDNS = initialNS(f.PIDNS, "linux")
-	f.HidePID = procHidesOthers()
 	f.Pidfd, f.Pidfs, err = probePidfd()
 	note("pidfd", err)
 	return f
@@ -175,12 +177,12 @@ func machineID() string {
 	return ""
 }
 
-func readLine(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(b)), nil
+func readLine(path string) (line string, err error) {
+	err = withFile(path, func(text []byte) error {
+		line = string(bytes.TrimSpace(text))
+		return nil
+	})
+	return line, err
 }
 
 // procfsIsOurs reports whether /proc shows numbers of our own pid namespace.

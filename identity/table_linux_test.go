@@ -255,7 +255,7 @@ func TestChildrenAreWholeOrNone(t *testing.T) {
 	if kids, err := untilWhole(func() ([]int, bool, error) { return []int{1}, true, nil }); !errors.Is(err, errThreadsEnd) || kids != nil {
 		t.Errorf("never whole: %v, %v", kids, err)
 	}
-	bare := &local{facts: Facts{Procfs: true}}
+	bare := &local{facts: Facts{Procfs: true}, hasChildren: func() bool { return false }}
 	if kids, err := bare.Children(os.Getpid()); !errors.Is(err, ErrUnsupported) || kids != nil {
 		t.Errorf("a kernel without children files: %v, %v", kids, err)
 	}

@@ -322,12 +322,21 @@ func openTemp(path string) (*os.File, Unlock, error) {
 			unlock()
 			continue
 		}
-		if err := f.Truncate(0); err != nil {
+		if err := empty(f); err != nil {
 			unlock()
 			return nil, nil, err
 		}
 		return f, unlock, nil
 	}
+}
+
+// empty empties a file that is not empty yet. A truncation is what ext4 knows programs
+// by that replace a file without a rename: it writes those out as they are closed.
+func empty(f *os.File) error {
+	if fi, err := f.Stat(); err == nil && fi.Size() == 0 {
+		return nil
+	}
+	return f.Truncate(0)
 }
 
 // syncDirs makes renames in folders survive a crash of the host. It waits for all of
