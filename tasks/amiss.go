@@ -38,10 +38,10 @@ func asUnverified(err error) error {
 	return &Problem{Kind: ErrUnverified, Err: err, Tip: advice(err, "")}
 }
 
-// specMissing is the trouble that there is no spec.json: it alone says how the task is
-// to be stopped.
+// specMissing is the trouble that a task lives and has no spec.json: it alone says how
+// the task is to be stopped.
 func (m *Manager) specMissing(t *TaskDir, s Seen) error {
-	if _, err := t.ReadSpec(); !errors.Is(err, ErrNoRecord) {
+	if _, err := t.ReadSpec(); !errors.Is(err, ErrNoRecord) || !s.lives() {
 		return nil
 	}
 	// The whole run may have been moved into the archive since the task was seen living.

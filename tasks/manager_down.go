@@ -223,7 +223,7 @@ func (m *Manager) tidy(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, d 
 
 // runStop is the stop protocol (README, "Stop and sweep") for one task.
 func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen, o StopOptions, out *Outcome) {
-	run, err := r.recorded()
+	run, err := r.shared()
 	if err != nil {
 		out.Err = m.untrusted(r.Name, t, err)
 		return

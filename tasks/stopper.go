@@ -170,7 +170,7 @@ func (s *stopper) killPane(ctx context.Context, srv *tmux.Server, pane tmux.Pane
 // pane is the pane as recorded, nil when there is none. A start that was cut
 // has written it only into the keeper's record.
 func (s *stopper) pane(ctx context.Context) (*tmux.Pane, *identity.Ref, error) {
-	run, err := s.run.Read()
+	run, err := s.run.shared()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,5 +42,35 @@ func (o *ownFiles) has(path string) bool {
 		return false
 	}
 	now, err := os.Lstat(path)
-	return err == nil && os.SameFile(was, now) && now.Size() == was.Size() && now.ModTime().Equal(was.ModTime())
+	return err == nil && unchanged(was, now)
+}
+
+// unchanged reports whether nobody has put another file in a record's place, nor
+// written to it. Records are replaced and never changed.
+func unchanged(was, now fs.FileInfo) bool {
+	return os.SameFile(was, now) && now.Size() == was.Size() && now.ModTime().Equal(was.ModTime())
+}
+
+// memo is a record as it was last read, for those who change nothing in it: many tasks
+// that are stopped side by side ask for the same run.json, which has the whole recipe.
+type memo[T any] struct {
+	mu sync.Mutex
+	at fs.FileInfo
+	v  T
+}
+
+// get is what stands at path. It is read anew where the file is another.
+func (m *memo[T]) get(path string, read func() (T, error)) (T, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, err := os.Lstat(path) // first: what replaces the file next is seen the next time
+	if err == nil && m.at != nil && unchanged(m.at, now) {
+		return m.v, nil
+	}
+	m.at = nil
+	v, readErr := read()
+	if err == nil && readErr == nil {
+		m.at, m.v = now, v
+	}
+	return v, readErr
 }

@@ -23,6 +23,7 @@ type RunDir struct {
 	Path  string
 	store *Store
 	err   error // the name is not valid
+	seen  memo[Run]
 }
 
 func (r *RunDir) file(name string) string { return filepath.Join(r.Path, name) }
@@ -83,6 +84,9 @@ func (r *RunDir) Read() (Run, error) {
 	}
 	return readRecord(r.file("run.json"), r.owns)
 }
+
+// shared is recorded for those who change nothing in it.
+func (r *RunDir) shared() (Run, error) { return r.seen.get(r.file("run.json"), r.recorded) }
 
 // recorded is Read for a run that is there: without run.json, records of its tasks
 // say that somebody has removed it.
