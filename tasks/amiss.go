@@ -16,7 +16,7 @@ func (m *Manager) amiss(t *TaskDir, s Seen) error {
 		return nil // it is said already, or whoever acts next does what is to be done
 	}
 	var errs []error
-	for _, err := range flat(unreadable(t), m.specMissing(t, s)) {
+	for _, err := range flat(unreadable(t), m.specMissing(t, s), noLockFile(t.file("op.lock"), nil)) {
 		errs = append(errs, kept(m.untrusted(t.Run, t, err)))
 	}
 	return errors.Join(errs...)

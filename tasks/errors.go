@@ -94,7 +94,9 @@ func (m *Manager) untrusted(run string, t *TaskDir, err error) error {
 	}
 	tip := rec.Hint()
 	pid, _ := m.livingKeeper(t) // one that could not be looked for is not named
-	if pid > 0 && rec.Kind != Newer {
+	if pid > 0 && rec.Kind == Unusable {
+		tip += fmt.Sprintf("; or kill -TERM %d, its keeper, which then stops the task", pid)
+	} else if pid > 0 && rec.Kind != Newer {
 		tip = fmt.Sprintf("put the file right, or back, from a copy; or kill -TERM %d, its keeper, which then stops the task, and hob rm --forget %s", pid, run)
 	}
 	return &Problem{Kind: ErrUnverified, Err: err, Tip: tip}

@@ -70,7 +70,11 @@ func (w *gpuWatch) tick(k *keeper, now time.Time) {
 	if !ok {
 		k.complain("gpu.lock", err)
 		w.at = now.Add(gpuSoon)
-		w.unknown(k, "GPU memory is not known: another keeper is asking nvidia-smi, which has not answered yet")
+		why := "another keeper is asking nvidia-smi, which has not answered yet"
+		if err != nil {
+			why = err.Error()
+		}
+		w.unknown(k, "GPU memory is not known: "+why)
 		return
 	}
 	w.unknown(k, "GPU memory is not known: nvidia-smi has not answered yet")

@@ -18,7 +18,7 @@ const silentWait = 2 * time.Second
 func (m *Manager) lockTask(ctx context.Context, t *TaskDir, act bool) (Unlock, error) {
 	unlock, ok, err := t.TryLock()
 	if ok || err != nil {
-		return unlock, err
+		return unlock, m.untrusted(t.Run, t, err)
 	}
 	wait, over := context.WithCancel(ctx)
 	var beside sync.WaitGroup

@@ -21,7 +21,7 @@ var ErrBadName = errors.New("not a valid name: use a-z, 0-9, _ and -, at most 41
 // lives is no less trouble: somebody has removed it.
 type RecordError struct {
 	Path string
-	Kind string // torn, newer, foreign, unreadable, missing
+	Kind string // torn, newer, foreign, unreadable, unusable, missing
 	Err  error
 }
 
@@ -32,6 +32,9 @@ func (e *RecordError) Unwrap() error { return e.Err }
 func (e *RecordError) Hint() string {
 	if e.Kind == Newer {
 		return "a newer hob wrote it: use that one"
+	}
+	if e.Kind == Unusable {
+		return "see what it is, and move it away: hob makes it anew where it needs it"
 	}
 	tip := "put the file right from a copy"
 	if e.Kind == Missing {

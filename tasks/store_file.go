@@ -24,6 +24,7 @@ const (
 	Newer      = "newer"      // a schema that this hob does not know
 	Foreign    = "foreign"    // not a record of ours, or of another run or task
 	Unreadable = "unreadable" // exists and cannot be read
+	Unusable   = "unusable"   // a lock file that is no file, or may not be opened
 	Missing    = "missing"    // somebody has removed it: what it tells of is there
 )
 
@@ -310,9 +311,9 @@ func openFile(path string, flags int) (*os.File, error) {
 // writers do not get into each other's file.
 func openTemp(path string) (*os.File, Unlock, error) {
 	for {
-		f, err := openFile(path, os.O_WRONLY|os.O_CREATE)
+		f, err := openFile(path, os.O_RDWR|os.O_CREATE) // a named pipe would keep waiting who only writes
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, noLockFile(path, err)
 		}
 		unlock, err := lockFile(context.Background(), f, path, true)
 		if err != nil {
@@ -320,6 +321,9 @@ func openTemp(path string) (*os.File, Unlock, error) {
 		}
 		if !stillAt(f, path) { // the one before has renamed it
 			unlock()
+			if err := noLockFile(path, nil); err != nil {
+				return nil, nil, err
+			}
 			continue
 		}
 		if err := empty(f); err != nil {

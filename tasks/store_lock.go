@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"hob/identity/cut"
 	"hob/identity/flock"
@@ -56,7 +57,7 @@ func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Dir(path), ErrNoRecord)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
+		return nil, noLockFile(path, fmt.Errorf("lock: %w", err))
 	}
 	unlock, err := lockFile(ctx, f, path, wait)
 	if err != nil {
@@ -64,20 +65,49 @@ func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
 	}
 	if !stillAt(f, path) {
 		unlock()
-		return nil, errMoved
+		return nil, noLockFile(path, errMoved)
 	}
 	cut.Point("locked", filepath.Base(path))
 	return unlock, nil
 }
 
-// stillAt reports whether path still names the open file.
+// stillAt reports whether path still names the open file, and that is one.
 func stillAt(f *os.File, path string) bool {
 	open, err := f.Stat()
-	if err != nil {
+	if err != nil || !open.Mode().IsRegular() {
 		return false
 	}
 	now, err := os.Lstat(path)
 	return err == nil && os.SameFile(open, now)
+}
+
+// noLockFile is err, unless what stands at path is no file that could be locked at all:
+// then whether somebody holds the lock cannot be told, which a RecordError says.
+func noLockFile(path string, err error) error {
+	bad := func(err error) error { return &RecordError{Path: path, Kind: Unusable, Err: err} }
+	fi, statErr := os.Lstat(path)
+	switch {
+	case statErr == nil && !fi.Mode().IsRegular():
+		return bad(fmt.Errorf("it is %s, and not a file to lock", kindOfFile(fi.Mode())))
+	case errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS):
+		return bad(err)
+	}
+	return err
+}
+
+// kindOfFile is what stands in the place of a file, in words.
+func kindOfFile(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // lockFile locks f and closes it, by the Unlock or when it fails.

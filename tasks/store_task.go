@@ -41,10 +41,14 @@ func (t *TaskDir) Create() error {
 // merely written again.
 func (t *TaskDir) reserve() error {
 	path := t.file("op.lock")
-	if fi, err := os.Lstat(path); err == nil && fi.Size() == reserveBytes {
+	if fi, err := os.Lstat(path); err == nil && fi.Size() == reserveBytes && fi.Mode().IsRegular() {
 		return nil
 	}
+	if err := noLockFile(path, nil); err != nil {
+		return err
+	}
 	f, err := openFile(path, os.O_WRONLY|os.O_CREATE)
+	err = noLockFile(path, err)
 	if err == nil {
 		_, err = f.Write(make([]byte, reserveBytes))
 		if err = errors.Join(err, f.Close()); err != nil {

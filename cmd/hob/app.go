@@ -35,6 +35,8 @@ type app struct {
 
 	ending <-chan struct{} // closed when a signal asks the verb to let go
 	folder *tasks.Store    // of a verb that goes by what its own records say; nil: none
+
+	unreaped error // why the reaper at the start of the verb could not look
 }
 
 func newApp() *app {
@@ -62,16 +64,20 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
-// amiss are the records of the state folder itself that cannot be trusted and that the
-// verb has not named yet. It has gone on without them.
+// amiss are the records of the state folder itself that cannot be trusted, and its locks
+// that could not be had, where the verb has not named them yet: it has gone on without.
 func (a *app) amiss(said error) error {
 	if a.folder == nil {
 		return nil
 	}
 	var errs []error
-	for _, e := range leaves(a.folder.Amiss()) {
+	for _, e := range leaves(join(a.folder.Amiss(), a.unreaped)) {
 		var record *tasks.RecordError
-		if said == nil || errors.As(e, &record) && !strings.Contains(said.Error(), record.Path) {
+		name := e.Error()
+		if errors.As(e, &record) {
+			name = record.Path
+		}
+		if all := join(append(errs, said)...); all == nil || !strings.Contains(all.Error(), name) {
 			errs = append(errs, e)
 		}
 	}

@@ -60,13 +60,14 @@ func reapedRows(outs []tasks.Outcome) [][]string {
 	return rows
 }
 
-// reapFirst is the reaper at the start of a verb that acts. What it meets is no
-// fault of the verb: only what it stopped is told.
+// reapFirst is the reaper at the start of a verb that acts. What it meets in a run is no
+// fault of the verb: only what it stopped is told. That it could not look is.
 func (a *app) reapFirst(ctx context.Context, m *tasks.Manager) {
 	if a.dryRun {
 		return
 	}
-	outs, _ := m.Reap(ctx, false, tasks.StopOptions{Reason: "owner"})
+	outs, err := m.Reap(ctx, false, tasks.StopOptions{Reason: "owner"})
+	a.unreaped = err
 	for _, o := range outs {
 		if o.Report != nil {
 			a.note("reaped %s: its hob is gone; it is %s", o.Name, o.State)
