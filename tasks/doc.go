@@ -18,6 +18,7 @@
 //     pane goes), milestones.go and follow.go (what is waited for).
 //   - At a stop: below.go (where the caller stands), ended.go, resume.go, silent.go (a
 //     keeper that does not answer), deadpanes.go, servers.go (the tmux server).
+//   - amiss.go names records that a stop will need and a look does not.
 //   - keeper*.go is the process in the pane: keeper_decide.go decides what is next,
 //     keeper_loop.go does it, the others are what there is to do.
 //   - To look: list.go, names.go, logs.go, watch.go, why.go, doctor*.go, strays.go (keepers

@@ -111,7 +111,7 @@ func (s *stopper) runAfterStop(ctx context.Context) error {
 // keep neither the hook's time nor ours.
 func (s *stopper) resumeWhile(ctx context.Context) {
 	for {
-		if pause(ctx, silentWait); ctx.Err() != nil {
+		if pause(ctx, resumeAgain); ctx.Err() != nil {
 			return
 		}
 		s.resumeKeeper(s.dir)

@@ -21,7 +21,7 @@ func (m *Manager) silentTurn(ctx context.Context, t *TaskDir, s Seen) <-chan str
 func letGo(ctx context.Context, t *TaskDir) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
-		if unlock, err := t.Lock(ctx); err == nil {
+		if unlock, err := t.Lock(TellWaits(ctx, nil)); err == nil {
 			unlock()
 		}
 		close(done)

@@ -54,7 +54,7 @@ func appendLine(path string, line []byte) error {
 	if err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}
-	unlock, err := lockFile(context.Background(), f, path, true)
+	unlock, err := lockFile(context.Background(), f, path, silently)
 	if err != nil {
 		return err
 	}

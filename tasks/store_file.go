@@ -315,7 +315,7 @@ func openTemp(path string) (*os.File, Unlock, error) {
 		if err != nil {
 			return nil, nil, noLockFile(path, err)
 		}
-		unlock, err := lockFile(context.Background(), f, path, true)
+		unlock, err := lockFile(context.Background(), f, path, silently)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"hob/identity/cut"
 	"hob/identity/flock"
@@ -23,10 +24,12 @@ type Unlock func()
 // flockFile is replaced in tests by a file system that refuses locks.
 var flockFile = flock.Lock
 
-// lock waits for the lock on path until ctx is done.
+// lock waits for the lock on path until ctx is done. Whoever TellWaits names is told
+// of a wait.
 func lock(ctx context.Context, path string) (Unlock, error) {
+	tell := tellOnce(ctx)
 	for {
-		unlock, err := lockOnce(ctx, path, true)
+		unlock, err := lockOnce(ctx, path, tell)
 		if !errors.Is(err, errMoved) {
 			return unlock, err
 		}
@@ -36,7 +39,7 @@ func lock(ctx context.Context, path string) (Unlock, error) {
 // tryLock takes the lock on path if nobody has it.
 func tryLock(path string) (Unlock, bool, error) {
 	for {
-		unlock, err := lockOnce(context.Background(), path, false)
+		unlock, err := lockOnce(context.Background(), path, nil)
 		switch {
 		case errors.Is(err, errMoved):
 		case errors.Is(err, flock.ErrHeld):
@@ -51,7 +54,8 @@ func tryLock(path string) (Unlock, bool, error) {
 // archive) while its lock was waited for: the lock protects nothing any more.
 var errMoved = errors.New("lock file was moved")
 
-func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
+// lockOnce locks the file that is at path now. Without tell it does not wait.
+func lockOnce(ctx context.Context, path string, tell tellWait) (Unlock, error) {
 	f, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Dir(path), ErrNoRecord)
@@ -59,7 +63,7 @@ func lockOnce(ctx context.Context, path string, wait bool) (Unlock, error) {
 	if err != nil {
 		return nil, noLockFile(path, fmt.Errorf("lock: %w", err))
 	}
-	unlock, err := lockFile(ctx, f, path, wait)
+	unlock, err := lockFile(ctx, f, path, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +115,14 @@ func kindOfFile(mode fs.FileMode) string {
 }
 
 // lockFile locks f and closes it, by the Unlock or when it fails.
-func lockFile(ctx context.Context, f *os.File, path string, wait bool) (Unlock, error) {
+func lockFile(ctx context.Context, f *os.File, path string, tell tellWait) (Unlock, error) {
 	unlock := Unlock(sync.OnceFunc(func() {
 		_ = flock.Unlock(f) // the close gives it back too, but for a child between fork and exec
 		_ = f.Close()
 	}))
 	err := flockFile(f, false)
-	if errors.Is(err, flock.ErrHeld) && wait {
-		return waitLock(ctx, f, path, unlock)
+	if errors.Is(err, flock.ErrHeld) && tell != nil {
+		return waitLock(ctx, f, path, unlock, tell)
 	}
 	if err != nil {
 		f.Close()
@@ -129,7 +133,7 @@ func lockFile(ctx context.Context, f *os.File, path string, wait bool) (Unlock, 
 
 // waitLock waits in flock(2) itself, so it is woken by the release. When ctx
 // ends first, the thread stays there and gives the lock back as it gets it.
-func waitLock(ctx context.Context, f *os.File, path string, unlock Unlock) (Unlock, error) {
+func waitLock(ctx context.Context, f *os.File, path string, unlock Unlock, tell tellWait) (Unlock, error) {
 	got := make(chan error)
 	go func() {
 		err := flockFile(f, true)
@@ -139,15 +143,21 @@ func waitLock(ctx context.Context, f *os.File, path string, unlock Unlock) (Unlo
 			unlock()
 		}
 	}()
-	select {
-	case err := <-got:
-		if err != nil {
-			f.Close()
-			return nil, lockError(path, err)
+	long := time.NewTimer(silentWait)
+	defer long.Stop()
+	for {
+		select {
+		case err := <-got:
+			if err != nil {
+				f.Close()
+				return nil, lockError(path, err)
+			}
+			return unlock, nil
+		case <-long.C:
+			tell(f, path)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock %s: another hob holds it: %w", path, context.Cause(ctx))
 		}
-		return unlock, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("lock %s: another hob holds it: %w", path, context.Cause(ctx))
 	}
 }
 

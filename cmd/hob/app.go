@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -36,7 +37,8 @@ type app struct {
 	ending <-chan struct{} // closed when a signal asks the verb to let go
 	folder *tasks.Store    // of a verb that goes by what its own records say; nil: none
 
-	unreaped error // why the reaper at the start of the verb could not look
+	drawing  atomic.Pointer[progress] // what is drawn on the terminal now
+	unreaped error                    // why the reaper at the start of the verb could not look
 }
 
 func newApp() *app {
@@ -53,6 +55,7 @@ func (a *app) run(args []string) int {
 	ctx, stop := interruptible()
 	defer stop()
 	a.ending = ctx.Done()
+	ctx = tasks.TellWaits(ctx, func(w tasks.Waiting) { a.note("note: %s", w) })
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

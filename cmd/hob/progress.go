@@ -37,6 +37,7 @@ func (a *app) progress(m *tasks.Manager) *progress {
 		close(p.done)
 		return p
 	}
+	a.drawing.Store(p)
 	go p.draw()
 	return p
 }
@@ -45,6 +46,7 @@ func (a *app) progress(m *tasks.Manager) *progress {
 func (p *progress) stop() {
 	close(p.quit)
 	<-p.done
+	p.a.drawing.Store(nil)
 }
 
 func (p *progress) tell(n tasks.Progress) {
@@ -183,7 +185,23 @@ func cut(s string, width int) string {
 
 // note writes a line beside the result, unless --quiet.
 func (a *app) note(format string, args ...any) {
-	if !a.quiet {
-		fmt.Fprintf(a.err, format+"\n", args...)
+	if a.quiet {
+		return
 	}
+	if p := a.drawing.Load(); p != nil {
+		p.above(fmt.Sprintf(format, args...))
+		return
+	}
+	fmt.Fprintf(a.err, format+"\n", args...)
+}
+
+// above writes a line where the picture is, which is drawn anew below it.
+func (p *progress) above(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drawn > 0 {
+		fmt.Fprintf(p.a.err, "\x1b[%dA\r\x1b[J", p.drawn)
+	}
+	p.drawn = 0
+	fmt.Fprintln(p.a.err, line)
 }

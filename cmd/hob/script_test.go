@@ -73,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"recorded":   waitRecorded,
 			"waitsocket": waitSocket,
 			"waitfile":   waitFile,
+			"waitsaid":   waitSaid,
 			"attached":   attached,
 			"cursor":     cursor,
 			"servedas":   servedAs,

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,16 @@ func waitFile(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, args[0], func() (bool, string) {
 		_, err := os.Stat(ts.MkAbs(args[0]))
 		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// waitsaid FILE REGEXP waits until a line of a file is as the expression says.
+func waitSaid(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	eventually(ts, strconv.Quote(args[1])+" in "+args[0], func() (bool, string) {
+		text, _ := os.ReadFile(ts.MkAbs(args[0]))
+		return want.Match(text), string(text)
 	})
 }
 
