@@ -22,6 +22,18 @@ func (m *Manager) amiss(t *TaskDir, s Seen) error {
 	return errors.Join(errs...)
 }
 
+// amissAtAGlance is amiss for who looks at all tasks there are, and often: of what each
+// living task has, a record is read only where it does not end as one does that was
+// written whole.
+func (m *Manager) amissAtAGlance(t *TaskDir, s Seen) error {
+	if has, whole := endsWhole(t.SpecPath()); has && whole {
+		if _, whole := endsWhole(t.file("capture.json")); whole {
+			return nil
+		}
+	}
+	return m.amiss(t, s)
+}
+
 // Amiss are the records of the state folder itself, of no run, that cannot be trusted.
 // They are kept, and every verb goes on without what they would say.
 func (s *Store) Amiss() error {

@@ -17,17 +17,18 @@ func TestAmiss(t *testing.T) {
 		state State
 		lives bool
 		says  string
+		later bool // a glance does not see it
 	}{
 		"all is well":           {state: Up, lives: true},
-		"torn spec":             {"spec.json", Up, true, "kept as it is"},
-		"no spec":               {"!spec.json", Up, true, "spec.json is missing"},
-		"no spec of a stop":     {"!spec.json", Stopping, true, "spec.json is missing"},
-		"torn capture":          {"capture.json", Up, true, "kept as it is"},
-		"no capture yet":        {"!capture.json", Up, true, ""},
-		"torn report":           {"report.json", Up, true, "kept as it is"},
-		"torn stop request":     {"stop.json", Up, true, "kept as it is"},
-		"torn spec, ended":      {"spec.json", Stopped, true, ""},
-		"no spec, nobody lives": {"!spec.json", Up, false, ""},
+		"torn spec":             {file: "spec.json", state: Up, lives: true, says: "kept as it is"},
+		"no spec":               {file: "!spec.json", state: Up, lives: true, says: "spec.json is missing"},
+		"no spec of a stop":     {file: "!spec.json", state: Stopping, lives: true, says: "spec.json is missing"},
+		"torn capture":          {file: "capture.json", state: Up, lives: true, says: "kept as it is"},
+		"no capture yet":        {file: "!capture.json", state: Up, lives: true, says: ""},
+		"torn report":           {file: "report.json", state: Up, lives: true, says: "kept as it is", later: true},
+		"torn stop request":     {file: "stop.json", state: Up, lives: true, says: "kept as it is", later: true},
+		"torn spec, ended":      {file: "spec.json", state: Stopped, lives: true, says: ""},
+		"no spec, nobody lives": {file: "!spec.json", state: Up, lives: false, says: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, d := newTask(t)
@@ -48,14 +49,48 @@ func TestAmiss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := m.amiss(d, m.look(d))
-			switch {
-			case c.says == "" && got != nil, c.says != "" && (got == nil || !strings.Contains(got.Error(), c.says)):
-				t.Errorf("%v; want %q", got, c.says)
-			case got != nil && (!errors.Is(got, ErrUnverified) || advice(got, "") == ""):
-				t.Errorf("%v says neither that it is unverified nor what to do", got)
+			for look, amiss := range map[string]func(*TaskDir, Seen) error{"read": m.amiss, "at a glance": m.amissAtAGlance} {
+				got := amiss(d, m.look(d))
+				switch {
+				case c.later && look == "at a glance":
+				case c.says == "" && got != nil, c.says != "" && (got == nil || !strings.Contains(got.Error(), c.says)):
+					t.Errorf("%s: %v; want %q", look, got, c.says)
+				case got != nil && (!errors.Is(got, ErrUnverified) || advice(got, "") == ""):
+					t.Errorf("%s: %v says neither that it is unverified nor what to do", look, got)
+				}
 			}
 		})
+	}
+}
+
+// What a crash of the host leaves of a record does not end as a whole one does.
+func TestEndsWhole(t *testing.T) {
+	whole, err := encode(testTask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		data []byte
+		want bool
+	}{
+		"whole": {whole, true}, "empty": {nil, false}, "one byte": {[]byte("{"), false},
+		"cut": {whole[:len(whole)/2], false}, "cut by one": {whole[:len(whole)-1], false},
+		"zeros": {make([]byte, len(whole)), false}, "zeros at the end": {append(whole[:len(whole)/2:len(whole)/2], make([]byte, 99)...), false},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, c.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if has, whole := endsWhole(path); !has || whole != c.want {
+			t.Errorf("%s: %v, %v; want %v", name, has, whole, c.want)
+		}
+	}
+	if has, whole := endsWhole(filepath.Join(dir, "not there")); has || !whole {
+		t.Error("one that is not there is no torn one")
+	}
+	if has, whole := endsWhole(dir); !has || whole {
+		t.Error("a folder is no whole record")
 	}
 }
 

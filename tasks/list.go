@@ -110,7 +110,7 @@ func (m *Manager) Archive() ([]Status, error) {
 func (m *Manager) status(t *TaskDir) Status {
 	seen := m.look(t)
 	d := Derive(seen)
-	st := Status{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note, Err: errors.Join(seen.Trouble, m.amiss(t, seen)), Log: t.LogPath(), Keeper: seen.KeeperV, Command: seen.Command}
+	st := Status{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note, Err: errors.Join(seen.Trouble, m.amissAtAGlance(t, seen)), Log: t.LogPath(), Keeper: seen.KeeperV, Command: seen.Command}
 	if seen.Task != nil {
 		st.fromTask(*seen.Task)
 	}

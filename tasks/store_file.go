@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -113,6 +114,24 @@ func readAll(path string, size int64) (data []byte, err error) {
 		}
 	}
 }
+
+// endsWhole reports whether there is a record, and whether what there is ends as encode
+// ends one. What a crash of the host leaves is empty, cut, or ends in zeros.
+func endsWhole(path string) (has, whole bool) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false, errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = syscall.Close(fd) }() // nothing was written
+	end := make([]byte, len(recordEnd))
+	if _, err := syscall.Seek(fd, -int64(len(end)), io.SeekEnd); err != nil {
+		return true, false
+	}
+	n, err := syscall.Read(fd, end)
+	return true, err == nil && string(end[:n]) == recordEnd
+}
+
+const recordEnd = "}\n"
 
 // decode reads a record. Its schema outranks all else that may be wrong with it:
 // a newer record may give other types to the rest.
