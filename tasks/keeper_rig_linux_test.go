@@ -111,7 +111,7 @@ func newRig(t *testing.T, kind sweep.Kind, argv ...string) *rig {
 	g.spec = Spec{
 		Run: "chat", Task: "llm", RunID: id, Nonce: "nonce-1", Kind: kind, Args: argv, Dir: t.TempDir(),
 		Env: os.Environ(), Lifetime: Detached,
-		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: 5 * time.Second, TermGrace: 2 * time.Second, Detached: "kill"},
+		Stop: sweep.StopPolicy{Signal: syscall.SIGTERM, Grace: patience, TermGrace: 2 * time.Second, Detached: "kill"},
 	}
 	return g
 }
@@ -266,10 +266,18 @@ func (g *rig) keeper() Keeper {
 func (g *rig) up() *rig {
 	g.t.Helper()
 	g.until("the command is recorded", func() bool { return g.keeper().Command != nil })
-	// What `up` does then.
+	// What `up` does then. A command may have ended by now, and its keeper have said so.
+	unlock, err := g.dir.Lock(g.t.Context())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer unlock()
 	task, err := g.dir.ReadTask()
 	if err != nil {
 		g.t.Fatal(err)
+	}
+	if task.State != Starting {
+		return g
 	}
 	task.State = Up
 	if err := g.dir.WriteTask(task); err != nil {

@@ -115,7 +115,8 @@ func mustTask(t *testing.T, d *TaskDir) Task {
 	return task
 }
 
-// waiter is a host on which something happens as soon as an end is waited for.
+// waiter is a host on which something happens as soon as an end is waited for, which
+// may take long here.
 type waiter struct {
 	identity.Host
 	meanwhile func()
@@ -123,7 +124,7 @@ type waiter struct {
 
 func (w waiter) Wait(ctx context.Context, hs []identity.Handle, deadline time.Time) error {
 	w.meanwhile()
-	return w.Host.Wait(ctx, hs, deadline)
+	return w.Host.Wait(ctx, hs, deadline.Add(patience))
 }
 
 // A command whose keeper has just been killed is about to end: an up waits for
