@@ -54,7 +54,10 @@ func (m *Manager) lookOnce(t *TaskDir) (s Seen) {
 	}
 	switch task.State {
 	case Starting, Stopping:
-		s.Busy = m.busy(t, &s)
+		var over bool
+		if s.Busy, over = m.busy(t, &s); over {
+			return m.lookOnce(t)
+		}
 	case Survivors, Unverified:
 		s.Left = m.left(&s, t)
 	}
@@ -153,17 +156,20 @@ func (m *Manager) finding(ref *identity.Ref) identity.Finding {
 
 // busy reports whether somebody holds the task's op.lock. It is asked only when
 // the processes cannot answer, since the try itself takes the lock for a moment.
-// A lock that cannot be asked for is trouble, not an answer.
-func (m *Manager) busy(t *TaskDir, s *Seen) bool {
+// A lock that cannot be asked for is trouble, not an answer. Who was at work may have
+// written how that came out, and let go, since task.json was read: it is over, not cut.
+func (m *Manager) busy(t *TaskDir, s *Seen) (busy, over bool) {
 	if s.KeeperV.Verdict == identity.Owned || s.Command.Verdict == identity.Owned {
-		return false
+		return false, false
 	}
 	unlock, ok, err := t.TryLock()
 	if ok {
+		now, readErr := t.ReadTask()
+		over = readErr == nil && (now.Nonce != s.Task.Nonce || now.State != s.Task.State)
 		unlock()
 	}
 	s.Trouble = errors.Join(s.Trouble, trouble(err))
-	return err == nil && !ok
+	return err == nil && !ok, over
 }
 
 // left verifies the members of the capture that the last report did not see end.

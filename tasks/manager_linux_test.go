@@ -151,6 +151,48 @@ func TestLookAsAnAdoptedTaskIsStopped(t *testing.T) {
 	}
 }
 
+// A stop comes to its end, and lets the lock go, after the last reading of the record
+// and before the lock was asked for: it was not cut.
+func TestLookAsAStopEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		looks   int // at processes, up to the last before the lock is asked for
+		records func(*TaskDir, *Task, identity.Ref) error
+	}{
+		"adopted": {2, func(_ *TaskDir, task *Task, ref identity.Ref) error {
+			task.Adopted = &Adoption{Command: ref}
+			return nil
+		}},
+		"kept": {4, func(d *TaskDir, task *Task, ref identity.Ref) error {
+			return d.WriteKeeper(Keeper{Nonce: task.Nonce, Keeper: ref, Command: &ref, Empty: true})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newTask(t)
+			h := localHost(t)
+			gone := *mustSelf(t, &Manager{Host: h})
+			gone.Boot = "5ca1ab1e-0000-4000-8000-000000000001"
+			task := testTask()
+			task.State = Stopping
+			unlock, err := d.Lock(t.Context())
+			if err := errors.Join(err, c.records(d, &task, gone), d.WriteTask(task)); err != nil {
+				t.Fatal(err)
+			}
+			m := &Manager{Store: r.store, Host: meanwhileHost{h, func() {
+				if c.looks--; c.looks == 0 {
+					task.State = Stopped
+					if err := d.WriteTask(task); err != nil {
+						t.Error(err)
+					}
+					unlock()
+				}
+			}}}
+			if got := Derive(m.look(d)); got.State != Stopped || c.looks > 0 {
+				t.Errorf("%+v, %d looks to go", got, c.looks)
+			}
+		})
+	}
+}
+
 // meanwhileHost does something before each look at a process.
 type meanwhileHost struct {
 	identity.Host

@@ -116,13 +116,18 @@ func Foreground(t testing.TB) (*tmux.Server, *exec.Cmd) {
 	return s, cmd
 }
 
-// Sleeper spawns a session with one pane that does nothing, for ten minutes.
+// Sleeper spawns a session with one pane that does nothing, for ten minutes. It does
+// so when Sleeper returns: before its exec what is in a pane is a tmux, and no sleep.
 func Sleeper(t testing.TB, s *tmux.Server, session string) tmux.Pane {
 	t.Helper()
 	p, err := s.Spawn(t.Context(), tmux.Spawn{Session: session, New: true, Argv: []string{"sleep", "600"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	WaitFor(t, "the pane's program to be started", func() bool {
+		out, err := exec.Command(s.Bin, "-S", s.Socket, "display-message", "-p", "-t", p.ID, "#{pane_current_command}").Output()
+		return err == nil && strings.TrimSpace(string(out)) == "sleep"
+	})
 	return p
 }
 
