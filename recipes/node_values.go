@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/dustin/go-humanize"
 )
 
 // Values of nodes that the walk has checked. Of nil, and of one that is wrong, they
@@ -40,7 +38,7 @@ func (n *node) duration(otherwise time.Duration) time.Duration {
 }
 
 func (n *node) size() int64 {
-	b, err := humanize.ParseBytes(n.str())
+	b, err := ParseSize(n.str())
 	if err != nil {
 		return 0
 	}

@@ -72,9 +72,9 @@ func (x *bench) fresh() {
 	x.env = append(os.Environ(), "HOB_HOME="+home, "XDG_RUNTIME_DIR="+x.dir)
 }
 
-// build builds a program as hob is shipped, and copies it as install(1) does: what the
-// linker writes stays in the page cache in small pages until it is dropped from there,
-// with which each start of a program takes 0.9 ms more of a processor.
+// build builds a program as hob is shipped and installs it as make install does. What the
+// linker has written stays in the page cache in small pages, until it is dropped from there:
+// with them each start of a program takes 0.9 ms more of a processor.
 func (x *bench) build(name, pkg string) string {
 	x.b.Helper()
 	path := filepath.Join(x.dir, name)
@@ -83,13 +83,7 @@ func (x *bench) build(name, pkg string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		x.b.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
-	program, err := os.ReadFile(path + ".built")
-	if err == nil {
-		err = os.WriteFile(path, program, 0o700)
-	}
-	if err != nil {
-		x.b.Fatal(err)
-	}
+	x.run("install", path+".built", path)
 	return path
 }
 

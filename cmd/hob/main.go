@@ -1,9 +1,3 @@
-// How many processors the cgroup allows is not worth reading mountinfo at the start
-// of each keeper: what hob does on several at once is bounded by itself.
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 // Command hob starts model servers in tmux panes, and ends all of what it started.
 //
 // Each verb is a file of its name: its flags, its words, one call of package tasks
