@@ -69,6 +69,7 @@ type rig struct {
 	role   string // of the keeper, "" for keeper
 	ended  chan struct{}
 	err    error
+	refs   map[int]identity.Ref // who had the numbers that were read
 }
 
 // screen is what came out of the outer terminal.
@@ -102,7 +103,7 @@ func localHost(t *testing.T) identity.Host {
 func newRig(t *testing.T, kind sweep.Kind, argv ...string) *rig {
 	t.Helper()
 	r, d := newTask(t)
-	g := &rig{t: t, h: localHost(t), run: r, dir: d, ended: make(chan struct{})}
+	g := &rig{t: t, h: localHost(t), run: r, dir: d, ended: make(chan struct{}), refs: map[int]identity.Ref{}}
 	t.Cleanup(g.endCgroup) // last: what the test leaves in there on purpose has ended by then
 	id, err := randomHex() // in the name of its cgroup, too
 	if err := errors.Join(err, r.Write(Run{Name: "chat", ID: id})); err != nil {
@@ -344,7 +345,9 @@ func (g *rig) signalPid(pid int, sig syscall.Signal) {
 	}
 }
 
-// pidIn reads a pid that the command has written to a file in its folder.
+// pidIn reads a pid that the command has written to a file in its folder. Whose it is
+// is kept: when a thousand processes a second are started beside a test, a number is
+// another's soon.
 func (g *rig) pidIn(name string) int {
 	g.t.Helper()
 	pid := 0
@@ -353,16 +356,30 @@ func (g *rig) pidIn(name string) int {
 		_, err := fmt.Sscan(string(data), &pid)
 		return err == nil
 	})
+	if h, err := g.h.Open(pid); err == nil {
+		g.refs[pid] = h.Ref()
+		_ = h.Close()
+	}
 	return pid
 }
 
+// lives reports whether a process lives whose pid was read, or that cannot have ended
+// and been waited for.
 func (g *rig) lives(pid int) bool {
-	h, err := g.h.Open(pid)
-	if err != nil {
-		return false
+	ref, known := g.refs[pid]
+	if !known {
+		h, err := g.h.Open(pid)
+		if err != nil {
+			return false
+		}
+		defer h.Close()
+		ref = h.Ref()
 	}
-	defer h.Close()
-	return h.Verify().Verdict == identity.Owned
+	h, f := g.h.Verify(ref)
+	if h != nil {
+		_ = h.Close()
+	}
+	return f.Verdict == identity.Owned
 }
 
 // member finds a process in a report.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -105,8 +106,28 @@ func pidOf(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	if k.Command != nil {
 		ts.Setenv(args[0], strconv.Itoa(k.Command.PID))
+		whose.Store(ts.Getenv("SHORT")+" "+ts.Getenv(args[0]), *k.Command)
 	}
 	ts.Setenv(args[0]+"_KEEPER", strconv.Itoa(k.Keeper.PID))
+	whose.Store(ts.Getenv("SHORT")+" "+ts.Getenv(args[0]+"_KEEPER"), k.Keeper)
+}
+
+// whose are the processes whose pids the scripts have read, each under its script's
+// folder and pid: when other tests start a thousand a second, a number is another's
+// soon.
+var whose sync.Map
+
+// setPID sets a variable to the pid of whoever has it now.
+func setPID(ts *testscript.TestScript, name, pid string) {
+	ts.Setenv(name, pid)
+	n, err := strconv.Atoi(pid)
+	ts.Check(err)
+	h, err := identity.Local()
+	ts.Check(err)
+	if p, err := h.Open(n); err == nil {
+		whose.Store(ts.Getenv("SHORT")+" "+pid, p.Ref())
+		_ = p.Close()
+	}
 }
 
 // start VAR PID sets VAR to the start token of a process.
@@ -137,6 +158,13 @@ func alive(ts *testscript.TestScript, pid string) bool {
 	ts.Check(err)
 	h, err := identity.Local()
 	ts.Check(err)
+	if ref, ok := whose.Load(ts.Getenv("SHORT") + " " + pid); ok {
+		p, f := h.Verify(ref.(identity.Ref))
+		if p != nil {
+			_ = p.Close()
+		}
+		return f.Verdict == identity.Owned
+	}
 	p, err := h.Open(n)
 	if err != nil {
 		return false
@@ -202,7 +230,7 @@ func stranger(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	c := &exec.Cmd{Path: path, Args: args[1:], Dir: ts.Getenv("WORK")}
 	ts.Check(c.Start())
-	ts.Setenv(args[0], strconv.Itoa(c.Process.Pid))
+	setPID(ts, args[0], strconv.Itoa(c.Process.Pid))
 	ts.Defer(func() {
 		for _, kid := range childrenOf(c.Process.Pid) { // while it lives: whose they are is sure
 			kill(kid, syscall.SIGKILL)
@@ -225,7 +253,7 @@ func firstPID(ts *testscript.TestScript, _ bool, args []string) {
 	if len(list) == 0 || list[0].PID == nil {
 		ts.Fatalf("no task has a pid")
 	}
-	ts.Setenv(args[0], strconv.Itoa(*list[0].PID))
+	setPID(ts, args[0], strconv.Itoa(*list[0].PID))
 }
 
 // cursor SESSION TASK waits until a terminal shows the session, with the cursor in
@@ -262,7 +290,7 @@ func readPID(ts *testscript.TestScript, _ bool, args []string) {
 		_, err := strconv.Atoi(pid)
 		return err == nil, fmt.Sprintf("it holds %q", text)
 	})
-	ts.Setenv(args[0], pid)
+	setPID(ts, args[0], pid)
 }
 
 // killserver ends the script's tmux server by force.

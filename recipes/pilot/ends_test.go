@@ -24,8 +24,6 @@ func (r *running) termBelow(server process) {
 
 func first(values []string) string { return strings.Join(values, "") }
 
-func isAlive(p process) bool { return alive(p.pid) }
-
 // has reports whether a process of that title, or one that says it is so titled, is among them.
 func has(all []process, title string) bool {
 	return slices.ContainsFunc(all, func(p process) bool {
@@ -68,7 +66,7 @@ func TestWorkersOutliveAServerThatIsKilled(t *testing.T) {
 				p, ok := look(worker.pid)
 				return !ok || c.stays && p.parent != worker.parent
 			})
-			if alive(worker.pid) != c.stays {
+			if alive(worker) != c.stays {
 				t.Errorf("the worker lives: %v, want %v", !c.stays, c.stays)
 			}
 			if c.stays {
@@ -126,8 +124,8 @@ func TestSecondTermLeaksWorkers(t *testing.T) {
 	if code := r.term(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	r.until("the core to end", func() bool { return !alive(below[0].pid) })
-	if !alive(worker.pid) {
+	r.until("the core to end", func() bool { return !alive(below[0]) })
+	if !alive(worker) {
 		t.Error("the worker was not leaked")
 	}
 	endStray(t, worker)
@@ -184,5 +182,5 @@ func TestServerEndsWhenAWorkerDoes(t *testing.T) {
 	if code := r.exit(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+	r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, alive) })
 }

@@ -137,6 +137,7 @@ func (r *running) exit() int {
 type process struct {
 	pid, parent, session int
 	title                string
+	start                string // tells it from a later one of its number
 }
 
 // tree is all that lives below pid.
@@ -176,7 +177,8 @@ func look(pid int) (process, bool) {
 	p := process{pid: pid, title: strings.TrimSpace(strings.ReplaceAll(string(title), "\x00", " "))}
 	p.parent, _ = strconv.Atoi(fields[1])
 	p.session, _ = strconv.Atoi(fields[3])
+	p.start = fields[19]
 	return p, true
 }
 
-func alive(pid int) bool { _, ok := look(pid); return ok }
+func alive(p process) bool { now, ok := look(p.pid); return ok && now.start == p.start }

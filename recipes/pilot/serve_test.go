@@ -69,7 +69,7 @@ func TestEveryShapeAnswersAndEndsWhenAsked(t *testing.T) {
 			} else if code := r.term(); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, alive) })
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestLoading(t *testing.T) {
 			if code := r.term(); code != 143 {
 				t.Errorf("TERM while loading: exit code %d", code)
 			}
-			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, isAlive) })
+			r.until("the whole tree to end", func() bool { return !slices.ContainsFunc(below, alive) })
 		})
 	}
 }
