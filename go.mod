@@ -8,6 +8,7 @@ require (
 	github.com/GianlucaP106/gotmux v0.5.0
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/creack/pty v1.1.24
+	github.com/dustin/go-humanize v1.1.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/hashicorp/go-envparse v0.1.0
 	github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51

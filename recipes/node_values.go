@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Values of nodes that the walk has checked. Of nil, and of one that is wrong, they
@@ -38,7 +40,7 @@ func (n *node) duration(otherwise time.Duration) time.Duration {
 }
 
 func (n *node) size() int64 {
-	b, err := ParseSize(n.str())
+	b, err := humanize.ParseBytes(n.str())
 	if err != nil {
 		return 0
 	}

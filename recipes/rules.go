@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // rule says what may stand at one place of a file. One table of rules checks
@@ -109,7 +111,7 @@ func validDuration(s string) error {
 }
 
 func validSize(s string) error {
-	if n, err := ParseSize(s); err != nil || n > 1<<60 {
+	if n, err := humanize.ParseBytes(s); err != nil || n > 1<<60 {
 		return errors.New("not a size")
 	}
 	return nil

@@ -1,24 +1,33 @@
 package sweep
 
 import (
+	_ "embed"
 	"fmt"
+	"html/template"
 	"io"
 	"math"
 	"strings"
+	"sync"
 	"time"
 )
+
+//go:embed report.html.tmpl
+var htmlText string
+
+// htmlPage is parsed when a page is asked for: every keeper is this program, too.
+var htmlPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Parse(htmlText))
+})
 
 // HTML writes reports as one page that needs nothing else: the trees drawn, fates
 // coloured, and a timeline of signals and ends. What processes say of
 // themselves is escaped twice, for the page and for the eye.
 func HTML(w io.Writer, reports []Report) error {
-	var p htmlPage
-	shown := make([]htmlReport, 0, len(reports))
+	page := struct{ Reports []htmlReport }{}
 	for _, r := range reports {
-		shown = append(shown, newHTMLReport(r))
+		page.Reports = append(page.Reports, newHTMLReport(r))
 	}
-	p.all(shown)
-	if _, err := io.WriteString(w, p.String()); err != nil {
+	if err := htmlPage().Execute(w, page); err != nil {
 		return fmt.Errorf("write the report as a page: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"hob/identity"
@@ -204,7 +205,7 @@ func hostChecks(ctx context.Context) []Check {
 		checks = append(checks, Check{"memory", Good, Bytes(int64(v.Available)) + " free of " + Bytes(int64(v.Total)), ""})
 	}
 	checks = append(checks, Check{"processors", Good, strconv.Itoa(runtime.NumCPU()), ""})
-	if version, err := identity.KernelRelease(); err == nil {
+	if version, err := host.KernelVersionWithContext(ctx); err == nil {
 		checks = append(checks, Check{"kernel", Good, version, ""})
 	}
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dustin/go-humanize"
 	"github.com/shirou/gopsutil/v4/disk"
 
 	"hob/identity/child"
@@ -122,7 +123,7 @@ func (f hostFacts) lacksShm(e recipes.Expect) string {
 
 // amountOf is a number or a size; a loaded recipe has no others.
 func amountOf(e recipes.Expect) uint64 {
-	n, err := recipes.ParseSize(e.AtLeast)
+	n, err := humanize.ParseBytes(e.AtLeast)
 	if err != nil { // unlimited
 		return ^uint64(0) >> 1
 	}
