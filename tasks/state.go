@@ -66,6 +66,8 @@ type Derived struct {
 	Note    string
 	Answers bool // its readiness holds; a job that does is up, not ready, for it offers nothing
 	Tended  bool // the command has ended, and the keeper still sees to what it left behind
+
+	HookFailed bool // after_stop, of a task that is over
 }
 
 // Over reports whether the task has ended, with nothing of it left, nothing
@@ -85,9 +87,9 @@ func Derive(s Seen) Derived {
 	}
 	switch s.Task.State {
 	case Stopped, Exited, Completed, Failed:
-		return deriveEnded(s)
+		return deriveEnded(s).withHook(s)
 	case Survivors, Unverified:
-		return deriveLeft(s)
+		return deriveLeft(s).withHook(s)
 	}
 	if d, unknown := unverifiable(s); unknown {
 		return d
@@ -125,6 +127,15 @@ func deriveEnded(s Seen) Derived {
 	}
 	if s.afterStopCut() {
 		return Derived{State: Unverified, Note: "the keeper of its after_stop was killed: what that has left is not known"}
+	}
+	return d
+}
+
+// withHook says that the task's after_stop has failed: whoever stopped it was told once,
+// and a keeper that ran it had nobody to tell.
+func (d Derived) withHook(s Seen) Derived {
+	if k := s.Keeper; k != nil && s.Task.AfterStop != nil && strings.HasPrefix(k.HookNote, HookAfterStop) {
+		d.HookFailed, d.Note = true, strings.TrimPrefix(d.Note+"; "+k.HookNote, "; ")
 	}
 	return d
 }

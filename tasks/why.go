@@ -18,7 +18,8 @@ type Why struct {
 	Lines    []string          `json:"lines"`    // the last of its log
 	Log      string            `json:"log"`
 
-	Err error `json:"-"` // a record that cannot be trusted
+	Err    error `json:"-"` // a record that cannot be trusted
+	failed bool  // its after_stop
 }
 
 // Name of the task.
@@ -66,6 +67,7 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 	d := Derive(seen)
 	w := Why{Run: t.Run, Task: t.Name, State: d.State, Note: d.Note,
 		Findings: []recipes.Finding{}, Lines: []string{}, Log: t.LogPath(), Err: errors.Join(seen.Trouble, m.amiss(t, seen))}
+	w.failed = d.HookFailed
 	if seen.Task != nil {
 		w.Engine = seen.Task.Engine
 	}
@@ -89,7 +91,7 @@ func (m *Manager) whyOf(t *TaskDir, engineDir string, troubled bool) (Why, error
 func (w Why) Fine() bool {
 	switch w.State {
 	case Stopped, Stopping, Exited, Completed:
-		return true
+		return !w.failed
 	case Starting, Up, Ready:
 		return w.Note == ""
 	}
