@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,9 +248,11 @@ func (m *Manager) runStop(ctx context.Context, r *RunDir, t *TaskDir, seen Seen,
 		return
 	}
 	rep, err := sweep.Stop(ctx, m.Host, target, prev, &s, sweep.Options{Reason: o.Reason, GPU: gpu.Read})
+	cut := s.hookCut(seen, &rep)
 	out.Report = &rep
 	out.State, out.Err = s.finish(rep, err)
 	s.afterStop(ctx, out)
+	out.Hook = cmp.Or(out.Hook, cut)
 }
 
 // fromElsewhere refuses to stop or sweep a task of which nothing can be told from

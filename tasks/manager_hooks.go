@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
+	"hob/identity"
 	"hob/sweep"
 	"hob/sweep/gpu"
 )
@@ -38,6 +41,34 @@ func (s *stopper) afterStop(ctx context.Context, out *Outcome) {
 	if rep, err := s.dir.ReadReport(); err == nil && out.Report != nil {
 		out.Report = &rep // with what the hook had left
 	}
+}
+
+// hookCut says that this stop has ended an after_stop that still had time: a hob that was
+// killed had begun it, and its keeper had not come by the task's lock. before is what
+// was seen before the stop.
+func (s *stopper) hookCut(before Seen, rep *sweep.Report) error {
+	k := before.Keeper
+	if k == nil || k.Hook != HookAfterStop || before.KeeperV.Verdict != identity.Owned || !signalledAny(*rep) {
+		return nil
+	}
+	if now, err := s.dir.ReadKeeper(); err == nil && now.Nonce == k.Nonce && now.Hook == "" && now.HookNote == "" {
+		return nil // it had come to its end, and only what it left was ended
+	}
+	what := HookAfterStop + " was still under way, begun by a hob that is gone: this stop has cut it short"
+	if at := before.Task.AfterStop; at != nil {
+		what += fmt.Sprintf(", %s after it was begun", s.now().Sub(*at).Round(time.Second))
+	}
+	rep.Host.Notes = append(rep.Host.Notes, what)
+	s.event(s.run, s.dir.Name, what)
+	return &Problem{Msg: what, Tip: "hob logs " + Name{s.run.Name, s.dir.Name}.String()}
+}
+
+// signalledAny reports whether a stop has sent somebody what may have ended it. Members
+// of a stop before it had theirs earlier.
+func signalledAny(rep sweep.Report) bool {
+	return slices.ContainsFunc(rep.Members, func(m sweep.ReportMember) bool {
+		return slices.ContainsFunc(m.Sent, func(s sweep.Sent) bool { return s.Signal != "CONT" && !s.At.Before(rep.StartedAt) })
+	})
 }
 
 // sweepAfter looks for what an after_stop has left whose keeper was killed.
