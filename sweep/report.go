@@ -13,7 +13,7 @@ import (
 // report looks at every member once more, at the whole host, and sums up.
 func (s *stopper) report() Report {
 	tr := s.tr
-	tr.refresh()
+	s.lastLooks()
 	host := s.scan(s.scanContext())
 	r := Report{Schema: 1, Run: tr.t.Run, Task: tr.t.Task, Reason: s.o.Reason, StartedAt: s.began,
 		Members: make([]ReportMember, 0, len(tr.nodes)), Lookalikes: host.lookalikes, Ports: host.ports}
@@ -29,6 +29,21 @@ func (s *stopper) report() Report {
 	r.Verdict = verdictOf(r.Members, host.inspection, s.unsure)
 	r.EndedAt = tr.h.Now()
 	return r
+}
+
+// lastLooks look at every member once more, and below them for as long as one of those
+// who were left alone has ended since: what it has forked meanwhile is a survivor.
+func (s *stopper) lastLooks() {
+	before := len(s.tr.nodes)
+	for range quietRounds {
+		if s.tr.outlived() {
+			break
+		}
+		s.tr.look(s.scanContext(), nil)
+	}
+	if s.phase == PhaseDone && len(s.tr.nodes) > before {
+		s.save()
+	}
 }
 
 // preview is the report of a dry run: nothing was signalled, and living members

@@ -225,7 +225,8 @@ func (s *scene) checkLiving(bad bad) {
 
 // excused are the limits that hob states: what was never captured, left the tree
 // without a keeper above it that could inherit it, and shows no evidence.
-// So is what a process that is left alone forked while the report was made.
+// So is what a process that is left alone forked while the report was made, and what
+// one did that nobody has seen: who is a member and has ended was looked below after.
 // Hob's own work below the task is nobody's business.
 func (s *scene) excused(p *sim.Process) bool {
 	if slices.ContainsFunc(s.target.Spared, func(r identity.Ref) bool { return s.w.Truth(r) == p }) {
@@ -233,7 +234,7 @@ func (s *scene) excused(p *sim.Process) bool {
 	}
 	late := s.ended.Sub(p.Born()) < settled
 	for q := p.Forker(); late && q != nil && q != s.keeper; q = q.Forker() {
-		if s.leftAlone(q) || !q.Alive() && s.ended.Sub(q.Died()) < settled && !s.signalled(q) {
+		if s.leftAlone(q) || !q.Alive() && s.ended.Sub(q.Died()) < settled && !s.signalled(q) && !s.member(q) {
 			return true
 		}
 	}

@@ -61,6 +61,7 @@ type scene struct {
 	err    error
 	ended  time.Time
 	turns  []turn
+	panes  int // how often the pane was closed
 }
 
 // turn is one invocation of hob.
@@ -374,6 +375,7 @@ func (s *scene) keep(c sweep.Capture) {
 
 func (s *scene) ClosePane(context.Context) error {
 	s.w.Point("close")
+	s.panes++
 	s.w.Hangup(keeperTTY)
 	return nil
 }

@@ -42,6 +42,7 @@ type stopper struct {
 	began   time.Time
 	phase   Phase
 	since   time.Time
+	swept   time.Time // when the sweep began
 	looks   int
 	quiet   int
 	stale   bool          // something was done or waited for since the last look
@@ -89,7 +90,7 @@ func (s *stopper) rounds() {
 // run is steps 3 to 7.
 func (s *stopper) run(first Phase) error {
 	s.enter(first, s.tr.h.Now())
-	for s.phase != PhaseDone {
+	for s.phase != PhaseDone || s.reopened() {
 		if err := s.ctx.Err(); err != nil {
 			s.save()
 			return fmt.Errorf("the stop of %s/%s was cut, the next one goes on from its capture: %w", s.tr.t.Run, s.tr.t.Task, err)
@@ -102,15 +103,28 @@ func (s *stopper) run(first Phase) error {
 			return err
 		}
 	}
-	s.tr.refresh()
 	s.thawLeft()
 	s.save()
 	return errors.Join(s.saveErr, s.paneErr)
 }
 
+// reopened goes back to the sweep, within its bound, where somebody who was left alone
+// has ended since the last look: what that one has forked meanwhile is below the keeper
+// now, and nobody has seen it.
+func (s *stopper) reopened() bool {
+	if s.tr.outlived() || !s.tr.h.Now().Before(s.swept.Add(sweepBound)) {
+		return false
+	}
+	s.phase, s.since, s.quiet, s.stale = PhaseSweep, s.swept, 0, true
+	return true
+}
+
 func (s *stopper) enter(p Phase, at time.Time) {
 	cut.Point("phase", string(p))
 	s.phase, s.since, s.looks, s.quiet = p, at, 1, 0
+	if p == PhaseSweep {
+		s.swept = at
+	}
 }
 
 // look is one round. In the last phases what is found is killed at once.

@@ -61,6 +61,8 @@ type tree struct {
 	corpses map[int]identity.Ref // zombies that were seen, by pid
 	dirty   bool                 // there is something that the disk does not have
 	lastEnd time.Time            // when the last end of a member was seen
+	ends    int                  // how many ends were seen
+	looked  int                  // and how many at the last look, before it asked for children
 	notes   []string             // for the report's host.notes
 	listing *listing             // the process table of this round, where one had to be read
 	lethal  bool                 // what this round finds is killed by it
@@ -150,6 +152,7 @@ func (tr *tree) link() {
 func (tr *tree) bury(n *node) {
 	now := tr.h.Now()
 	n.EndedAt, tr.lastEnd, tr.dirty = &now, now, true
+	tr.ends++
 	n.Fate = fateOf(n.found, n.Signals, spare{})
 	if n.pin != nil {
 		n.pin.Close()

@@ -25,6 +25,7 @@ func (tr *tree) look(ctx context.Context, visit func(*node)) {
 	tr.round++
 	tr.blind, tr.moved, tr.listing, tr.lethal = map[int]string{}, false, nil, visit != nil
 	tr.refresh()
+	tr.looked = tr.ends
 	tr.unseen()
 	before := len(tr.nodes)
 	if tr.keeperLives() {
@@ -59,6 +60,13 @@ func (tr *tree) refresh() {
 			k.row = row
 		}
 	}
+}
+
+// outlived looks at every member again, and reports whether all that lived at the last
+// look still do: then nobody has been forked by one who has ended since.
+func (tr *tree) outlived() bool {
+	tr.refresh()
+	return tr.ends == tr.looked
 }
 
 // unseen counts those whose children nobody can look for in this round, because
