@@ -60,7 +60,7 @@ const (
 	noProcfs = "mount -t tmpfs none /proc"
 )
 
-const sleepers = "name: m\nservers:\n  llm:\n    command: [sh, -c, 'setsid sleep 86440 & exec sleep 86441']\n    stop: {grace: 500ms}\n"
+const sleepers = "name: m\nservers:\n  llm:\n    command: [sh, -c, 'setsid sleep 86440 & echo up; exec sleep 86441']\n    ready: {log: up}\n    stop: {grace: 500ms}\n"
 
 // TestOthersHidden: with hidepid the search for look-alikes sees only a part of
 // the host. That is said, and all of the task is ended nevertheless.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,14 @@ import (
 func (k *kitchen) frozen(dir string) (asked, still bool) {
 	k.t.Helper()
 	asks, err := os.ReadFile(filepath.Join(dir, "cgroup.freeze"))
-	if os.IsNotExist(err) {
+	if os.IsNotExist(err) || errors.Is(err, syscall.ENODEV) {
 		return false, false // it was removed
 	}
 	k.check(err)
 	events, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	if os.IsNotExist(err) || errors.Is(err, syscall.ENODEV) {
+		return false, false // meanwhile
+	}
 	k.check(err)
 	return strings.TrimSpace(string(asks)) == "1", strings.Contains(string(events), "frozen 1")
 }

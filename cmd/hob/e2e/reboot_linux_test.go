@@ -169,7 +169,7 @@ func TestOneReaper(t *testing.T) {
 func TestUpAfterAKilledKeeper(t *testing.T) {
 	t.Parallel()
 	k := open(t)
-	k.recipe("name: m\nservers:\n  llm:\n    command: [sh, -c, 'trap \"sleep 0.7; exit 1\" HUP; echo up; while :; do sleep 0.1; done']\n    ready: {log: up}\n")
+	k.recipe("name: m\nservers:\n  llm:\n    command: [sh, -c, 'trap \"sleep 0.3; exit 1\" HUP; echo up; while :; do sleep 0.1; done']\n    ready: {log: up}\n")
 	k.must("up")
 	rec, err := k.task("m/llm").ReadKeeper()
 	k.check(err)

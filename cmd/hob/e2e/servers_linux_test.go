@@ -10,12 +10,18 @@ import (
 )
 
 // serversAlive are the pids of the tmux servers of this kitchen. A process that one
-// of them has just forked is called so too, until it is the pane's.
+// of them has just forked, and that is to be a pane's, is called so too, and is none.
 func (k *kitchen) serversAlive() []int {
-	var pids []int
+	called := map[int]int{} // and their parents
 	for _, p := range k.marked() {
 		if strings.HasPrefix(p.Comm, "tmux: server") {
-			pids = append(pids, p.PID)
+			called[p.PID] = p.PPID
+		}
+	}
+	var pids []int
+	for pid, parent := range called {
+		if _, child := called[parent]; !child {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

@@ -27,7 +27,7 @@ var nextHobs = sync.OnceValues(func() (map[string]string, error) {
 const versionRecipe = `
 name: m
 servers:
-  llm: {command: [sh, -c, 'echo up; setsid sleep 86460 & exec sleep 86461'], ready: {log: up}, stop: {grace: 1s}}
+  llm: {command: [sh, -c, 'setsid sleep 86460 & echo up; exec sleep 86461'], ready: {log: up}, stop: {grace: 1s}}
 jobs:
   done: {command: [sh, -c, 'echo made']}
 `
