@@ -146,7 +146,7 @@ func TestStoppedServerIsNotGone(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.Panes(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, tmux.ErrSilent) || errors.Is(err, tmux.ErrNoServer) ||

@@ -144,12 +144,14 @@ func TestSlowAnswer(t *testing.T) {
 }
 
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	const soon = 3 * time.Second // in which it looks at who listens, connects, and waits
 	s := start(t, serverConfig{Delay: time.Hour}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	notReady(t, Once(ctx, local(t), Check{Port: s.port, HTTP: "/health"}, s.subject(t), nil), "no answer within")
 	deaf := start(t, serverConfig{Deaf: true}, nil)
-	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	notReady(t, Once(ctx, local(t), Check{Port: deaf.port}, deaf.subject(t), nil), "not accepted")
 }
