@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"hob/identity"
 )
@@ -157,11 +158,25 @@ func Run(m interface{ Run() int }) int {
 	if len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("cgroups are left behind: %q", left))
 	}
-	if err = errors.Join(err, pen.Leave(), pen.Remove()); err != nil {
+	if err = errors.Join(err, pen.Leave(), pen.emptied()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	return code
+}
+
+// emptied removes it once the last that a test has ended is gone from it: the kernel
+// takes its time for that, above all where others want the processor.
+func (p *Pen) emptied() error {
+	err := p.Remove()
+	for end := time.Now().Add(30 * time.Second); errors.Is(err, syscall.EBUSY) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		err = p.Remove()
+	}
+	if err == nil {
+		return nil
+	}
+	in, _ := p.Procs()
+	return fmt.Errorf("%w; processes %v", err, in)
 }
 
 // heed has what the tests start be ended by the signals that end programs, where they
