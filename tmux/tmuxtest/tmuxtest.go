@@ -124,11 +124,19 @@ func Sleeper(t testing.TB, s *tmux.Server, session string) tmux.Pane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	WaitFor(t, "the pane's program to be started", func() bool {
-		out, err := exec.Command(s.Bin, "-S", s.Socket, "display-message", "-p", "-t", p.ID, "#{pane_current_command}").Output()
-		return err == nil && strings.TrimSpace(string(out)) == "sleep"
-	})
+	WaitFor(t, "the pane's program to be started", func() bool { return Started(p.PID) })
 	return p
+}
+
+// Started reports whether a pane's process has become its program, as far as a procfs
+// tells: tmux itself names the program that it was to start.
+func Started(pid int) bool {
+	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return true
+	}
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err != nil || len(args) > 0 && !strings.HasPrefix(string(comm), "tmux")
 }
 
 // WaitFor waits until seen reports true.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -237,8 +238,16 @@ func TestATmuxServerBelow(t *testing.T) {
 			if now := nest("list-panes", "-a", "-F", "#{pane_pid}"); now != inside {
 				t.Errorf("the pane of the nested server was %s and is %q", inside, now)
 			}
-			nest("kill-server")
-			k.until("it to end", func() bool { return nest("list-sessions") == "" })
+			for _, pid := range []string{nest("display-message", "-p", "#{pid}"), inside} {
+				n, err := strconv.Atoi(pid)
+				k.check(err)
+				k.pins[pid], err = k.host.Open(n)
+				k.check(err)
+			}
+			nest("kill-server") // it answers nobody before it has ended, and what is in it ends after that
+			k.until("all of it to end", func() bool {
+				return !slices.ContainsFunc(slices.Collect(maps.Keys(k.pins)), k.alive)
+			})
 			k.must("down", "--all")
 		})
 	}
