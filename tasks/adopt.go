@@ -234,8 +234,8 @@ func (m *Manager) firstOf(f *foundPane) (identity.Ref, error) {
 	switch b := sweep.Boundary(row); b {
 	case "":
 		return ref, nil
-	default:
-		return ref, refused("", "pane %s: its process %d is a %s, and what runs there is somebody's own work", f.pane.ID, ref.PID, b)
+	default: // a tmux server, too, before the exec of a pane that was just made
+		return ref, refused("where the pane is new try again: its program may not have been started yet", "pane %s: its process %d is a %s, and what runs there is somebody's own work", f.pane.ID, ref.PID, b)
 	}
 }
 
