@@ -30,7 +30,7 @@ echo 'read -r _ <forever' >"$work/elsewhere/${argv[1]}"
 stranger=$!
 strangers+=("$stranger")
 same_command_line() { cmp -s "/proc/$stranger/cmdline" "/proc/$pid/cmdline"; }
-wait_until 10 "the stranger to look like the server" same_command_line
+wait_until 60 "the stranger to look like the server" same_command_line
 say "A stranger with the same command line: pid $stranger"
 
 say "Down: the tree is captured, asked, ended, and the host is searched once more"

@@ -111,7 +111,7 @@ func TestOllama(t *testing.T) {
 	k.env = append(k.env, "OLLAMA_KITCHEN="+k.root+"/kitchen")
 	base := k.env
 
-	k.env = append(slices.Clip(base), "OLLAMA_GRACE=1s")
+	k.env = append(slices.Clip(base), "OLLAMA_GRACE=5s")
 	first := k.serveOllama()
 	k.kill("ollama", first.server)
 	first.survived(t)

@@ -28,7 +28,7 @@ serve() {
   runner=$(runner_of "$server")
   printf 'server %s, runner %s: %s\n' "$server" "$runner" "$(tr '\0' ' ' <"/proc/$runner/cmdline" | cut -c -60)…"
   show kill -KILL "$server"
-  wait_until 10 "the server to be gone" is_gone "$server"
+  wait_until 60 "the server to be gone" is_gone "$server"
   kill -0 "$runner" || fail "the runner has ended with its server; it was to survive"
   echo "the server is gone, and its runner $runner is alive with the model loaded"
 }
