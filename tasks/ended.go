@@ -24,9 +24,30 @@ var taskRecords = []string{"task.json", "spec.json", "keeper.json", "capture.jso
 // excuse takes a trouble for explained that is only of torn records of a boot that
 // is over.
 func (m *Manager) excuse(t *TaskDir, s *Seen) {
-	if s.Trouble != nil && onlyTorn(s.Trouble) && m.bootOver(t) {
+	if s.Trouble == nil || !onlyTorn(s.Trouble) || !m.bootOver(t) {
+		return
+	}
+	if pid, err := m.keeperByArgs(t); err == nil && pid == 0 {
 		s.Cut, s.Trouble = s.Trouble, nil
 	}
+}
+
+// bootGoesOn holds what the record says of its boot, that it is over, against the host: by
+// that word alone hob would start a task a second time that lives. Records are copied, and
+// put right by hand; a keeper that was told to start this task, and runs, is of this boot.
+func (m *Manager) bootGoesOn(t *TaskDir, s Seen) error {
+	if s.Trouble != nil || s.Keeper == nil || s.Task.State.Settled() || s.adopted() != nil || !rebooted(s) {
+		return nil
+	}
+	path := t.file("keeper.json")
+	pid, err := m.keeperByArgs(t)
+	switch now, readErr := t.ReadKeeper(); {
+	case err != nil:
+		return fmt.Errorf("%s is of another boot, and its keeper could not be looked for: %w", path, err)
+	case pid == 0, readErr == nil && now.Keeper.Boot != s.Keeper.Keeper.Boot: // it may have been started since it was read
+		return nil
+	}
+	return &RecordError{Path: path, Kind: Foreign, Err: fmt.Errorf("it says that its boot is over, and its task's keeper, pid %d, lives", pid)}
 }
 
 // onlyTorn reports whether every error in err is a torn record.
@@ -76,6 +97,9 @@ func (m *Manager) lookToAct(t *TaskDir) Seen {
 // setAside renames the torn records of a task whose boot is over. Its op.lock is held.
 // They are kept: with the run, and in the archive.
 func (m *Manager) setAside(t *TaskDir, seen Seen) error {
+	if seen.Trouble != nil {
+		return nil // its keeper lives, perhaps
+	}
 	if seen.Cut == nil && (seen.Task == nil || seen.Task.State.Settled() || seen.Keeper != nil && !rebooted(seen)) {
 		return nil
 	}

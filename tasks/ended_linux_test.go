@@ -113,3 +113,47 @@ func TestAsideBeforeTheNextStarter(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// That the boot is over is what the records say, and who can write them can have them say
+// so: while a keeper runs that was told to start the task, hob takes it for neither lost
+// nor stopped, and sets nothing aside.
+func TestBootThatGoesOn(t *testing.T) {
+	last := func(r *identity.Ref) { r.Boot = "5ca1ab1e-0000-4000-8000-000000000001" }
+	for name, c := range map[string]struct {
+		torn  string
+		other bool // it is another task's keeper that lives
+		want  State
+	}{
+		"all records":            {"", false, Unverified},
+		"one is torn":            {"keeper.json", false, Unverified},
+		"another one is":         {"capture.json", false, Unverified},
+		"another task's keeper":  {"", true, Lost},
+		"and a record is torn":   {"keeper.json", true, Lost},
+		"what is looked at late": {"capture.json", true, Lost},
+	} {
+		for _, state := range []State{Starting, Up, Stopping} {
+			t.Run(name+", "+string(state), func(t *testing.T) {
+				m, r, d := crashed(t, last, state)
+				path := d.SpecPath()
+				if c.other {
+					path = r.Task("other").SpecPath()
+				}
+				another(t, m.Host, "hob", "keeper", path)
+				if c.torn != "" {
+					tear(t, d, c.torn, "")
+				}
+				if got := Derive(m.look(d)); got.State != c.want {
+					t.Errorf("%+v; want %s", got, c.want)
+				}
+				out := m.stopTask(t.Context(), r, d, StopOptions{Reason: "down"})
+				if lives := c.want == Unverified; lives != errors.Is(out.Err, ErrUnverified) {
+					t.Errorf("a stop: %+v, %v", out, out.Err)
+				}
+				_, err := os.Stat(d.file("keeper.json"))
+				if aside, _ := filepath.Glob(d.file("*.torn*")); c.want == Unverified && (err != nil || len(aside) > 0) {
+					t.Errorf("set aside: %v; %v", aside, err)
+				}
+			})
+		}
+	}
+}

@@ -62,6 +62,7 @@ func (m *Manager) List(sel []Selection) ([]Status, error) {
 
 // lookAtAll looks at tasks side by side, on as many processors as there are.
 func (m *Manager) lookAtAll(dirs []*TaskDir) ([]Status, error) {
+	m = m.sharing() // after a reboot each may look for its keeper
 	list, errs := make([]Status, len(dirs)), make([]error, len(dirs))
 	sideBySide(len(dirs), func(i int) {
 		list[i] = m.status(dirs[i])

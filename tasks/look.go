@@ -33,7 +33,7 @@ func (m *Manager) lookHeld(t *TaskDir) Seen {
 
 func (m *Manager) lookOnce(t *TaskDir) (s Seen) {
 	defer func() {
-		s.Trouble = errors.Join(s.Trouble, m.missing(t, s))
+		s.Trouble = errors.Join(s.Trouble, m.missing(t, s), m.bootGoesOn(t, s))
 		m.excuse(t, &s)
 	}()
 	task, err := t.ReadTask()
