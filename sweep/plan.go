@@ -145,6 +145,15 @@ func firstPhase(kind Kind, from Step) Phase {
 
 // planAsk gives the stop signal to the command, once in the life of the record
 // (some engines leak their workers on a second one), and waits.
+//
+// A stop that was cut between the write and the signal has not asked, and the next one
+// cannot tell: procfs shows a signal that is pending, not one that was taken. It waits
+// all the same, what is left of the grace, and then goes on to force. Nearly every cut
+// comes later, in the seconds of the grace and not in the moment between two system
+// calls, and there a second signal does harm: uvicorn gives up its connections on it,
+// vLLM its clean end, with what it holds on the GPU. Whoever was never asked loses its
+// clean end at worst; it is ended, and nothing of it is left unnamed. A second write,
+// that the signal was sent, would narrow the moment and not close it.
 func planAsk(s Seen) []Action {
 	cmd, lives := s.command()
 	switch {
