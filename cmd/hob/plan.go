@@ -7,6 +7,7 @@ import (
 
 	"github.com/kballard/go-shellquote"
 
+	"hob/recipes/convert"
 	"hob/tasks"
 )
 
@@ -44,7 +45,7 @@ func planRows(name string, p *tasks.Planned) [][]string {
 		}
 	}
 	add("after", strings.Join(p.After, ", "))
-	add("before", shellquote.Join(p.Before...))
+	add("before", hook(p.Before))
 	add("command", shellquote.Join(p.Command...))
 	add("dir", p.Dir)
 	add("env", masked(p.Env))
@@ -53,14 +54,27 @@ func planRows(name string, p *tasks.Planned) [][]string {
 	}
 	add("gpus", p.GPUs)
 	add("ready", p.Ready)
-	add("after_ready", shellquote.Join(p.AfterReady...))
+	add("after_ready", hook(p.AfterReady))
 	add("stop", p.Stop)
-	add("after_stop", shellquote.Join(p.AfterStop...))
+	add("after_stop", hook(p.AfterStop))
 	add("restart", p.Restart)
 	if len(p.Tmux) > 0 {
 		add("tmux", shellquote.Join(p.Tmux...))
 	}
 	return rows
+}
+
+// hook is a hook's command for people. Unlike the task's, which is shown as it is and
+// stands in every list of processes, it is shown nowhere else: no event or log has its
+// arguments. So what looks like a secret in it is left out; --json has all of it.
+func hook(args []string) string {
+	words := convert.Hide(args)
+	for i, word := range words {
+		if word == args[i] {
+			words[i] = shellquote.Join(word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // masked are the names of an environment, whose values are never shown.

@@ -27,7 +27,8 @@ line for each step.
 With --dry-run nothing is started: for each task the exact command, the names of
 the environment that it would get, its port, GPUs, readiness, stop, and the tmux
 command that would make its pane; and what stands in the way of it. Off a terminal:
-tab-separated task, what, text. With --json an array of the same.`,
+tab-separated task, what, text. With --json an array of the same. In a hook what looks
+like a secret is left out; --json has it.`,
 		Example: `  hob up
   hob up --rehearse --set model=Qwen/Qwen3-8B vllm.yaml`,
 		Args:              cobra.ArbitraryArgs,

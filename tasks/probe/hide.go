@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// shortest is how long a part of a header is that may be a secret by itself: who
-// would hide a 1 would hide half of what a server says.
+// shortest is how long a part of a header is that may be a secret by itself, wherever it
+// stands: who would hide a 1 or an "on" so would hide half of what a server says. A whole
+// value below that is hidden where it is a word of its own, as a server repeats it. One
+// of a single character is not: it is no secret, and the counts and the punctuation of
+// an answer would go with it.
 const shortest = 4
 
 // schemes are words of an Authorization that tell nothing.
@@ -20,7 +25,36 @@ func (c Check) hide(text string) string {
 	for _, secret := range c.secrets() {
 		text = strings.ReplaceAll(text, secret, "…")
 	}
+	for _, h := range c.Headers {
+		if n := len(h.Value); n > 1 && n < shortest {
+			text = hideWord(text, h.Value)
+		}
+	}
 	return text
+}
+
+// hideWord hides a word where no letter and no digit stands beside it.
+func hideWord(text, word string) string {
+	var b strings.Builder
+	within := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for before := ' '; ; {
+		at := strings.Index(text, word)
+		if at < 0 {
+			return b.String() + text
+		}
+		if at > 0 {
+			before, _ = utf8.DecodeLastRuneInString(text[:at])
+		}
+		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
+		b.WriteString(text[:at])
+		if shown := within(before) || within(after); shown {
+			b.WriteString(word)
+		} else {
+			b.WriteString("…")
+		}
+		before, _ = utf8.DecodeLastRuneInString(word)
+		text = text[at+len(word):]
+	}
 }
 
 // secrets are the texts to hide, longer ones first: a part of one must not leave

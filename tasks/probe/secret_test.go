@@ -104,6 +104,15 @@ func TestHide(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
+	short := Check{Headers: []Header{{"X-A", "1"}, {"X-B", "ab"}, {"X-C", "on"}, {"X-D", "é1"}, {"X-E", "**"}}}
+	for text, want := range map[string]string{
+		`no token, but "ab"`: `no token, but "…"`, "ab": "…", "abc ab, cab ab1 _ab": "abc …, cab ab1 _…", "1 connection on abab": "1 connection … abab",
+		"é1 né1 é1é": "… né1 é1é", "a ** b": "a … b",
+	} {
+		if got := short.hide(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
 	if got := (Check{}).hide("as it is"); got != "as it is" {
 		t.Error(got)
 	}
