@@ -43,7 +43,8 @@ func (s *scene) migrations() {
 		return
 	}
 	for range 1 + s.src.Intn(3) {
-		move := sim.Pick(s.src, s.intrude, s.intrude, s.emigrate, s.freezes)
+		intrude := func() { s.intrude() }
+		move := sim.Pick(s.src, intrude, intrude, s.emigrate, s.freezes)
 		s.w.At(time.Duration(s.src.Intn(4000))*time.Millisecond, move)
 	}
 }
@@ -52,9 +53,9 @@ func (s *scene) migrations() {
 // tree any; else one that was there before the command. (A younger one that is moved
 // in behind the back of all hobs, has no living kin, and cannot be told by a stamp,
 // could be told by nobody; the README says so.)
-func (s *scene) intrude() {
+func (s *scene) intrude() *sim.Process {
 	if s.group == nil {
-		return
+		return nil
 	}
 	var from []*sim.Process
 	for _, p := range s.w.Processes() {
@@ -64,10 +65,13 @@ func (s *scene) intrude() {
 			from = append(from, p)
 		}
 	}
-	if len(from) > 0 {
-		s.intruded = true
-		s.w.Move(from[s.src.Intn(len(from))], s.group)
+	if len(from) == 0 {
+		return nil
 	}
+	p := from[s.src.Intn(len(from))]
+	s.intruded = true
+	s.w.Move(p, s.group)
+	return p
 }
 
 // freezes has a person freeze the task's cgroup, or what the caller has frozen, and
@@ -85,6 +89,77 @@ func (s *scene) freezes() {
 		})
 	}
 }
+
+// icyScene is one in which the stop comes to force, in a cgroup that can be frozen.
+func icyScene(src sim.Source) *scene {
+	o := machine(src)
+	o.OS, o.NoCgroups, o.CgroupDenied, o.NoFreezer, o.UID = "", false, false, false, 0
+	s := sceneOn(src, o)
+	s.icy = true
+	s.target.Stop.Grace, s.target.Stop.TermGrace = sim.Pick(src, 0, 300*time.Millisecond), sim.Pick(src, 0, 100*time.Millisecond)
+	for range 1 + src.Intn(3) {
+		if p := s.anyOfTree(); p != nil {
+			p.Fork(sim.Proc{Setsid: src.Intn(2) == 1, Do: []sim.Behaviour{sim.Swallow(syscall.SIGTERM, syscall.SIGHUP),
+				sim.Fan(src.Intn(4), time.Duration(1+src.Intn(300))*time.Millisecond, s.shape())}})
+		}
+	}
+	return s
+}
+
+// freezing is what happens while hob has the task's cgroup frozen: people
+// move strangers in, perhaps only for a moment, and members out; the keeper starts
+// something in it, as it does for a probe, and waits until that has begun; so does one
+// of the tree that is not in it; somebody else thaws it.
+func (s *scene) freezing(g *sim.Cgroup) {
+	if g != s.group || !s.icy && s.src.Intn(2) == 0 {
+		return
+	}
+	for range 1 + s.src.Intn(4) {
+		do := sim.Pick(s.src, func() { s.intrude() }, s.visit, s.emigrate, func() { s.bornIn(s.keeper) }, func() { s.bornIn(s.anyOfTree()) }, s.newcomer, s.meddle)
+		s.w.At(time.Duration(s.src.Intn(30))*100*time.Microsecond, func() {
+			if s.group == nil {
+				return
+			}
+			if on, _ := s.group.Frozen(); on {
+				do()
+			}
+		})
+	}
+}
+
+// visit moves a stranger in and, a moment later, out.
+func (s *scene) visit() {
+	if p := s.intrude(); p != nil {
+		s.w.At(time.Duration(s.src.Intn(20))*100*time.Microsecond, func() { s.w.Move(p, s.w.RootCgroup()) })
+	}
+}
+
+// bornIn has somebody of the task fork a child into its cgroup.
+func (s *scene) bornIn(p *sim.Process) {
+	if p == nil || !p.Alive() || p.Spared() {
+		return
+	}
+	d := s.shape()
+	d.Cgroup, d.VFork = s.group, s.src.Intn(2) == 1
+	if d.Args == nil {
+		d.Args = []string{"/usr/bin/probe"}
+	}
+	if p == s.keeper {
+		d.Env = simEnv // it has another in between, as its keeper's
+	}
+	p.Fork(d)
+}
+
+// newcomer has a stranger fork a child into the task's cgroup.
+func (s *scene) newcomer() {
+	if p := s.stranger(); p != nil && s.target.Stamp != 0 {
+		s.intruded = true
+		p.Fork(sim.Proc{Cgroup: s.group, VFork: s.src.Intn(2) == 1, Args: []string{"/usr/bin/newcomer"}})
+	}
+}
+
+// meddle thaws what is frozen, whoever has done that.
+func (s *scene) meddle() { s.w.Freeze(s.group, false) }
 
 // emigrate has a process of the task leave the cgroup.
 func (s *scene) emigrate() {

@@ -53,6 +53,7 @@ type scene struct {
 	opaque    bool            // a row of the tree cannot be read
 	left      bool            // the keeper has ended by itself, and left alone who lived
 
+	icy       bool        // something always happens while it is frozen
 	group     *sim.Cgroup // the task's, nil where it has none
 	intruded  bool        // somebody was moved into it
 	emigrated bool        // somebody has left it
@@ -80,7 +81,7 @@ func newScene(src sim.Source) *scene { return sceneOn(src, machine(src)) }
 
 func sceneOn(src sim.Source, o sim.Options) *scene {
 	s := &scene{src: src, o: o, saved: map[uint64]bool{}}
-	s.o.Chaos.Child, s.o.Chaos.Outsider = s.chanceChild, s.outsider
+	s.o.Chaos.Child, s.o.Chaos.Outsider, s.o.Chaos.Freezing = s.chanceChild, s.outsider, s.freezing
 	s.w = sim.New(src, s.o)
 	s.host = s.w.Host()
 	s.populate()

@@ -27,7 +27,11 @@ import (
 //
 // HOB_SCHEDULES says how many to run, in place of 5,000 (500 with -short): 100,000
 // and more for a soak.
-func TestRandomSchedules(t *testing.T) { runSchedules(t, schedules(t), nil) }
+func TestRandomSchedules(t *testing.T) { runSchedules(t, schedules(t), newScene, nil) }
+
+// TestRandomFreezes runs a fifth as many in which the stop comes to force, in a cgroup
+// that can be frozen, and much happens while it is.
+func TestRandomFreezes(t *testing.T) { runSchedules(t, schedules(t)/5, icyScene, nil) }
 
 func schedules(t *testing.T) int {
 	t.Helper()
@@ -46,7 +50,7 @@ func schedules(t *testing.T) int {
 
 // runSchedules runs them in two halves side by side. A fault is planted between
 // hob and the world.
-func runSchedules(t *testing.T, n int, fault func(*scene)) {
+func runSchedules(t *testing.T, n int, start func(sim.Source) *scene, fault func(*scene)) {
 	old := flag.Lookup("rapid.checks").Value.String()
 	if err := flag.Set("rapid.checks", strconv.Itoa((n+1)/2)); err != nil {
 		t.Fatal(err)
@@ -55,15 +59,15 @@ func runSchedules(t *testing.T, n int, fault func(*scene)) {
 	for half := range 2 {
 		t.Run(fmt.Sprint("half", half), func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { schedule(t, fault) })
+			rapid.Check(t, func(t *rapid.T) { schedule(t, start, fault) })
 		})
 	}
 }
 
 // schedule runs one. The draws are made inside a generator of their own, which
 // keeps rapid from logging each of some thousand.
-func schedule(t *rapid.T, fault func(*scene)) {
-	gen := rapid.Custom(func(t *rapid.T) played { return play(sim.Drawn(t), fault) })
+func schedule(t *rapid.T, start func(sim.Source) *scene, fault func(*scene)) {
+	gen := rapid.Custom(func(t *rapid.T) played { return playOn(start(sim.Drawn(t)), fault) })
 	if p := gen.Draw(t, "schedule"); len(p.wrong) > 0 {
 		t.Fatalf("%s", strings.Join(p.wrong, "\n"))
 	}
@@ -94,8 +98,10 @@ func (s *scene) members() string {
 }
 
 // play runs a scene from its start to its last report.
-func play(src sim.Source, fault func(*scene)) played {
-	s := newScene(src)
+func play(src sim.Source, fault func(*scene)) played { return playOn(newScene(src), fault) }
+
+func playOn(s *scene, fault func(*scene)) played {
+	src := s.src
 	if fault != nil {
 		fault(s)
 	}

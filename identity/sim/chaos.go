@@ -27,6 +27,9 @@ type Chaos struct {
 	// Child describes what a fork in a tree becomes, and Outsider a stranger.
 	// Nil: a plain copy of the parent, a plain process of init.
 	Child, Outsider func(w *World, src Source) Proc
+
+	// Freezing says what is to happen while the caller has a cgroup frozen. Nil: nothing.
+	Freezing func(g *Cgroup)
 }
 
 // point is a moment at which the world may move on, and at which the caller may

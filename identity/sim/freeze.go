@@ -109,6 +109,9 @@ func (d groupDir) SetFrozen(on bool) error {
 	w.ledger.Freezes = append(w.ledger.Freezes, Freeze{At: w.Now(), On: on,
 		Theirs: d.g.frozen && !d.g.byHob && !ours && (!on || w.now-d.g.since > 10*time.Millisecond)})
 	d.g.freeze(on, true)
+	if do := w.o.Chaos.Freezing; on && do != nil && w.left > 0 {
+		do(d.g)
+	}
 	return nil
 }
 

@@ -69,6 +69,41 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
+// TestBornFrozen: what is born in a cgroup that is being frozen does nothing at all
+// before that is thawed, or it is moved out: it still is what its parent was. A parent
+// that has forked it as vfork does waits for that, or for its end.
+func TestBornFrozen(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*World, *Cgroup, *Process)
+		lives bool
+		title string
+		goes  bool
+	}{
+		"nothing":   {func(*World, *Cgroup, *Process) {}, true, "outside", false},
+		"thaw":      {func(w *World, g *Cgroup, _ *Process) { w.Freeze(g, false) }, true, "worker", true},
+		"moved out": {func(w *World, _ *Cgroup, p *Process) { w.Move(p, w.RootCgroup()) }, true, "worker", true},
+		"KILL":      {func(w *World, _ *Cgroup, p *Process) { w.Kill(p, syscall.SIGKILL) }, false, "outside", true},
+		"TERM":      {func(w *World, _ *Cgroup, p *Process) { w.Kill(p, syscall.SIGTERM) }, true, "outside", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, g, _, _ := frozenPair(t)
+			outside := w.Spawn(w.Init(), Proc{Args: []string{"outside"}})
+			child := outside.Fork(Proc{Cgroup: g, VFork: true, Setsid: true, Args: []string{"worker"}})
+			worked := false
+			outside.After(time.Millisecond, func() { worked = true })
+			w.Pass(10 * time.Millisecond)
+			if !child.Frozen() || worked || outside.Fork(Proc{}) != nil {
+				t.Fatalf("the child is frozen: %t, its parent has gone on: %t", child.Frozen(), worked)
+			}
+			c.do(w, g, child)
+			w.Pass(10 * time.Millisecond)
+			if child.Alive() != c.lives || child.Args()[0] != c.title || worked != c.goes || (child.SID() == child.PID()) != (c.title == "worker") {
+				t.Errorf("alive %t, %q, session %d, its parent has gone on: %t", child.Alive(), child.Args(), child.SID(), worked)
+			}
+		})
+	}
+}
+
 // TestFreezeTakesTime: who is in a driver is not frozen, and keeps the cgroup from
 // being frozen; who comes in is frozen after it.
 func TestFreezeTakesTime(t *testing.T) {

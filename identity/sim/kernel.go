@@ -10,13 +10,18 @@ import (
 const tick = 10 * time.Millisecond
 
 // Spawn forks a process off parent and, where the description says so, execs. It
-// returns nil when the parent is dead or frozen, or no number is free (EAGAIN).
+// returns nil when the parent is dead, frozen or waits in a vfork, or no number is free
+// (EAGAIN).
 func (w *World) Spawn(parent *Process, d Proc) *Process {
-	if parent == nil || !parent.Alive() || parent.frozen {
+	if parent == nil || !parent.Alive() || parent.frozen || parent.waits() {
 		return nil
 	}
 	return w.create(parent, d)
 }
+
+// waits reports whether the process waits for a child that it has forked as vfork does:
+// until that has run another program, or has ended.
+func (p *Process) waits() bool { return p.vforked != nil && p.vforked.Alive() }
 
 func (w *World) create(parent *Process, d Proc) *Process {
 	pid := w.number()
@@ -35,13 +40,53 @@ func (w *World) create(parent *Process, d Proc) *Process {
 	w.all, w.ever, w.byPID[pid] = append(w.all, p), append(w.ever, p), p
 	p.chanced, p.born = w.busy, w.Now()
 	w.note(evFork, p, 0)
+	p.belong(d)
+	if d.VFork && parent != nil {
+		parent.vforked = p
+	}
+	if p.due() != nil && !d.Kernel {
+		// It is frozen before it has run at all, and still is to all who look what its
+		// parent is.
+		p.frozen = true
+		p.w.Note("%v is born frozen", p)
+		p.later = append(p.later, func() { p.begin(d) })
+		return p
+	}
+	p.begin(d)
+	return p
+}
+
+// begin is what a child does first.
+func (p *Process) begin(d Proc) {
 	p.become(d)
+	p.release()
 	for _, b := range d.Do {
 		if b.Start != nil && p.Alive() {
 			b.Start(p)
 		}
 	}
-	return p
+}
+
+// release has a parent go on that has waited for this child.
+func (p *Process) release() {
+	if q := p.forker; q != nil && q.vforked == p {
+		if q.vforked = nil; q.Alive() && q.state == running && !q.stuck && !q.frozen {
+			q.run()
+		}
+	}
+}
+
+// belong is what fork alone settles: whose it is, and in which cgroup it is born.
+func (p *Process) belong(d Proc) {
+	if d.Stranger {
+		p.tree, p.spared = "", false
+	}
+	if d.Tree != "" {
+		p.tree = d.Tree
+	}
+	if d.Cgroup != nil {
+		p.cgroup = d.Cgroup
+	}
 }
 
 // inherit is what fork copies. Being a subreaper is not.
@@ -56,12 +101,6 @@ func (p *Process) inherit(from *Process) {
 // become applies the description: what the child does between fork and exec, and
 // the exec.
 func (p *Process) become(d Proc) {
-	if d.Stranger {
-		p.tree, p.spared = "", false
-	}
-	if d.Tree != "" {
-		p.tree = d.Tree
-	}
 	p.spared = p.spared || d.Spared
 	if d.Setsid {
 		p.Setsid()
@@ -82,12 +121,6 @@ func (p *Process) become(d Proc) {
 		p.env = d.Env
 	}
 	p.cwd = or(d.Cwd, p.cwd)
-	if d.Cgroup != nil {
-		p.cgroup = d.Cgroup
-	}
-	if p.due() != nil {
-		p.chill()
-	}
 	if d.Stamp != 0 {
 		p.stamp = d.Stamp
 	}
@@ -196,6 +229,7 @@ func (p *Process) Exit() {
 	p.state, p.died = zombie, w.Now()
 	p.sockets, p.later, p.pending = nil, nil, nil
 	w.note(evExit, p, 0)
+	p.release()
 	w.leaveTerminal(p)
 	w.orphan(p)
 	w.tell(p)

@@ -24,6 +24,7 @@ type Proc struct {
 	TTY     int     // controlling terminal, which needs Setsid
 	Setsid  bool
 	Setpgid bool // a process group of its own
+	VFork   bool // its parent does nothing before it has run another program, or ended
 
 	Threads    int              // beyond the leader
 	Ignore     []syscall.Signal // ignored from the start
@@ -84,8 +85,9 @@ type Process struct {
 	env        []string
 	cwd        string
 	cgroup     *Cgroup
-	frozen     bool // by its cgroup
-	alien      bool // of another pid namespace than the caller's
+	frozen     bool     // by its cgroup
+	vforked    *Process // the child that it waits for
+	alien      bool     // of another pid namespace than the caller's
 	stamp      uint64
 	ignored    uint64
 	sockets    []socket

@@ -49,7 +49,7 @@ func (p *Process) take(sig syscall.Signal) {
 		p.pending = append(p.pending, sig)
 	case sig == syscall.SIGKILL:
 		p.die()
-	case p.frozen:
+	case p.frozen, p.waits():
 		p.pending = append(p.pending, sig)
 	case sig == syscall.SIGSTOP:
 		p.state = stopped
@@ -127,11 +127,11 @@ func (p *Process) run() {
 }
 
 // when does something as the process: now if it runs, once it runs again if it is
-// stopped, stuck or frozen, never if it is dead.
+// stopped, stuck, frozen or in a vfork, never if it is dead.
 func (p *Process) when(do func()) {
 	switch {
 	case !p.Alive() || p.dying:
-	case p.state == stopped || p.stuck || p.frozen:
+	case p.state == stopped || p.stuck || p.frozen || p.waits():
 		p.later = append(p.later, do)
 	default:
 		do()
