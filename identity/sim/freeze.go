@@ -134,7 +134,9 @@ func (d groupDir) AwaitFrozen(ctx context.Context, deadline time.Time) (bool, er
 		if err := d.freezer("poll cgroup.events"); err != nil {
 			return false, err
 		}
-		if still := d.g.due() && d.g.still(); still || ctx.Err() != nil || !w.Now().Before(deadline) {
+		still := d.g.due() && d.g.still()
+		d.g.through = d.g.through || still
+		if still || ctx.Err() != nil || !w.Now().Before(deadline) {
 			return still, nil
 		}
 		w.nextEvent(deadline)
