@@ -124,6 +124,14 @@ func TestCookbookRefuses(t *testing.T) {
 	}
 }
 
+// A download of nothing but white space has no model, and so no recipe.
+func TestCookbookModelOfSpace(t *testing.T) {
+	s, err := convert.ReadCookbook("f", []byte(`{"tasks": [{"sessionId": "x", "type": "download", "modelId": "\u2028", "payload": {"_cmd": ""}}]}`))
+	if err != nil || len(s.Entries) != 1 || s.Entries[0].Recipe != nil || len(s.Dropped) == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestHide(t *testing.T) {
 	for line, want := range map[string]string{
 		"vllm serve m --api-key x --max-tokens 5":  "vllm serve m --api-key … --max-tokens 5",

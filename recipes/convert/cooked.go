@@ -100,7 +100,7 @@ func (c *cooked) fill(t *task) string {
 	switch {
 	case c.platform == "windows":
 		return "it was started on Windows"
-	case command == "" && t.section == "jobs" && c.entry.Model != "":
+	case command == "" && t.section == "jobs" && strings.TrimSpace(c.entry.Model) != "":
 		t.set("engine", plain("hf")).set("model", literal(c.entry.Model))
 		c.entry.Args = []string{"hf", "download", c.entry.Model}
 		return ""

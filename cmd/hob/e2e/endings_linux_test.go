@@ -92,6 +92,15 @@ func killKeeper(k *kitchen) {
 		return true
 	})
 	signalKeeper(syscall.SIGKILL)(k)
+	k.hungUp()
+}
+
+// hungUp waits for those whom the end of a keeper itself ends.
+func (k *kitchen) hungUp() {
+	k.t.Helper()
+	for _, name := range []string{"made", "plain", "orphan"} {
+		k.until(name+" to be hung up on", func() bool { return !k.alive(name) })
+	}
 }
 
 func signalKeeper(sig syscall.Signal) func(*kitchen) {
@@ -124,9 +133,7 @@ func blindKeeper(k *kitchen) {
 func killBlind(k *kitchen) {
 	signalKeeper(syscall.SIGKILL)(k)
 	k.signal(*k.run("m").Tmux.Server, syscall.SIGCONT)
-	for _, name := range []string{"made", "plain", "orphan"} {
-		k.until(name+" to be hung up on", func() bool { return !k.alive(name) })
-	}
+	k.hungUp()
 }
 
 // report waits until the stop is over and gives its report.
