@@ -168,8 +168,10 @@ func Run(m interface{ Run() int }) int {
 // emptied removes it once the last that a test has ended is gone from it: the kernel
 // takes its time for that, above all where others want the processor.
 func (p *Pen) emptied() error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	err := p.Remove()
-	for end := time.Now().Add(30 * time.Second); errors.Is(err, syscall.EBUSY) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); errors.Is(err, syscall.EBUSY) && time.Now().Before(end); <-tick.C {
 		err = p.Remove()
 	}
 	if err == nil {

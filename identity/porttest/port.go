@@ -34,11 +34,11 @@ func Row(n int) (int, error) {
 	for start, i := rand.IntN(last-first+1), 0; i < last-first+n; i++ {
 		port := first + (start+i)%(last-first+1)
 		if port == first { // the last port and the first one are no row
-			row = closed(row)
+			row = giveBack(row)
 		}
 		token, err := take(port)
 		if err != nil {
-			row = closed(row)
+			row = giveBack(row)
 			continue
 		}
 		if row = append(row, token); len(row) == n {
@@ -46,7 +46,7 @@ func Row(n int) (int, error) {
 			return port - n + 1, nil
 		}
 	}
-	closed(row)
+	giveBack(row)
 	return 0, fmt.Errorf("no %d ports in a row are free", n)
 }
 
@@ -67,10 +67,10 @@ func take(port int) (net.PacketConn, error) {
 	return token, nil
 }
 
-// closed gives a row back, which leaves an empty one.
-func closed(row []net.PacketConn) []net.PacketConn {
+// giveBack leaves an empty row.
+func giveBack(row []net.PacketConn) []net.PacketConn {
 	for _, token := range row {
 		_ = token.Close()
 	}
-	return nil
+	return row[:0]
 }
