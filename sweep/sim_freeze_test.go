@@ -1,0 +1,173 @@
+//go:build unix
+
+package sweep_test
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hob/identity"
+	"hob/identity/sim"
+	"hob/sweep"
+)
+
+// brittle is a cgroup whose freezer answers as a test wants.
+type brittle struct {
+	identity.Cgroup
+	freeze, thaw error
+	frozen       func() // once it is
+}
+
+func (g brittle) Freeze() error {
+	if g.freeze != nil {
+		return g.freeze
+	}
+	return g.Cgroup.Freeze()
+}
+
+func (g brittle) Thaw() error {
+	if g.thaw != nil {
+		return g.thaw
+	}
+	return g.Cgroup.Thaw()
+}
+
+func (g brittle) AwaitFrozen(ctx context.Context, until time.Time) (bool, error) {
+	on, err := g.Cgroup.AwaitFrozen(ctx, until)
+	if g.frozen != nil {
+		g.frozen()
+	}
+	return on, err
+}
+
+func (f *family) brittle(b brittle) {
+	f.faulty(func(g identity.Cgroup) identity.Cgroup { b.Cgroup = g; return b })
+}
+
+func (f *family) notes() string { return strings.Join(f.report.Host.Notes, "\n") }
+
+// TestFrozenStopCannotFreeze: where it cannot be frozen all are ended one by one, and
+// no record says that it is frozen. That is said where it is news.
+func TestFrozenStopCannotFreeze(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		said bool
+	}{
+		"refused": {fs.ErrPermission, true}, "no freezer": {identity.ErrUnsupported, false}, "removed": {identity.ErrGone, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFamily(sim.Options{})
+			f.brittle(brittle{freeze: c.err})
+			f.stop(false)
+			said := strings.Contains(strings.Join(f.w.Trace(), "\n"), "the cgroup cannot be frozen")
+			if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Clean || f.disk.FrozenAt != nil || said != c.said {
+				t.Errorf("%s, said %t, frozen at %v: %s", f.report.Verdict, said, f.disk.FrozenAt, strings.Join(wrong, "\n"))
+			}
+		})
+	}
+}
+
+// TestFrozenStopCannotThaw: what cannot be thawed is said, and stays on record until a
+// hob can; what has been removed meanwhile needs none.
+func TestFrozenStopCannotThaw(t *testing.T) {
+	f := newFamily(sim.Options{})
+	host := f.host
+	f.brittle(brittle{thaw: syscall.EIO})
+	f.run("down", sweep.Options{Reason: "down"}, false)
+	for _, want := range []string{"the task's cgroup stays frozen, until the next look at it", "it could not be thawed yet"} {
+		if !strings.Contains(f.notes(), want) {
+			t.Errorf("not said: %s: %q", want, f.notes())
+		}
+	}
+	if f.disk.FrozenAt == nil {
+		t.Error("no record says that it is frozen")
+	}
+	f.host = host
+	f.run("down", sweep.Options{Reason: "down"}, false)
+	if on, _ := f.group.Frozen(); on || f.disk.FrozenAt != nil {
+		t.Errorf("after the next stop it is frozen: %t, since %v", on, f.disk.FrozenAt)
+	}
+
+	f = newFamily(sim.Options{})
+	f.brittle(brittle{thaw: identity.ErrGone})
+	f.run("down", sweep.Options{Reason: "down"}, false)
+	if strings.Contains(f.notes(), "frozen") || f.disk.FrozenAt != nil {
+		t.Errorf("since %v: %q", f.disk.FrozenAt, f.notes())
+	}
+}
+
+// TestFrozenStopIsInterrupted: a hob that is interrupted while it waits for the freeze
+// kills nobody in it, and thaws it. (The round that is under way is gone on with.)
+func TestFrozenStopIsInterrupted(t *testing.T) {
+	f := newFamily(sim.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	f.brittle(brittle{frozen: cancel})
+	_, err := sweep.Stop(ctx, f.host, f.target, f.disk, f, sweep.Options{Reason: "down"})
+	on, _ := f.group.Frozen()
+	all := f.w.Ledger().Freezes
+	if err == nil || on || f.disk.FrozenAt != nil || len(all) != 2 {
+		t.Fatalf("%v: frozen %t since %v, %v", err, on, f.disk.FrozenAt, all)
+	}
+	for _, d := range f.w.Ledger().Deliveries {
+		if d.Sig == syscall.SIGKILL && d.At.Before(all[1].At) {
+			t.Errorf("killed while it was frozen: %v", d)
+		}
+	}
+}
+
+// TestFrozenStopWhoEndsBefore: one that was to be killed, and has ended before it was,
+// is not said to have been killed.
+func TestFrozenStopWhoEndsBefore(t *testing.T) {
+	f := newFamily(sim.Options{})
+	f.brittle(brittle{frozen: func() { f.leader.Exit() }})
+	f.stop(false)
+	i := slices.IndexFunc(f.report.Members, func(m sweep.ReportMember) bool { return m.PID == f.leader.PID() })
+	if wrong := f.check(); len(wrong) > 0 || i < 0 || f.report.Members[i].Fate != sweep.Terminated || slices.Contains(f.report.Members[i].Signals, "KILL") {
+		t.Errorf("%+v: %s", f.report.Members, strings.Join(wrong, "\n"))
+	}
+}
+
+// TestFrozenStopIsRefused: one that may not be signalled is asked once in the frozen
+// cgroup, and the others are ended.
+func TestFrozenStopIsRefused(t *testing.T) {
+	f := newFamily(sim.Options{UID: 1000})
+	other := f.leader.Fork(sim.Proc{User: 1234, Ignore: []syscall.Signal{syscall.SIGHUP}})
+	f.stop(false)
+	kills := 0
+	for _, d := range f.w.Ledger().Deliveries {
+		if d.To == other && d.Sig == syscall.SIGKILL {
+			kills++
+		}
+	}
+	if !other.Alive() || f.leader.Alive() || kills != 1 || len(f.w.Ledger().Freezes) == 0 || f.report.Verdict != sweep.Survivors {
+		t.Errorf("%s: %d kills of one that may not be signalled, %d freezes\n%v", f.report.Verdict, kills, len(f.w.Ledger().Freezes), played{f.scene, nil})
+	}
+}
+
+// TestFrozenStopSaysNothing: nobody who watches is told anything while it is frozen,
+// since whoever that is may wait for a process in it, and all of it afterwards, once.
+func TestFrozenStopSaysNothing(t *testing.T) {
+	f := newFamily(sim.Options{})
+	f.stop(false)
+	trace := f.w.Trace()
+	at := func(text string) (all []int) {
+		for i, l := range trace {
+			if strings.Contains(l, text) {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
+	from, to, said := at("hob: freeze true"), at("hob: freeze false"), at("of the frozen cgroup")
+	if len(from) != 1 || len(to) != 1 || len(said) != 1 || said[0] < to[0] {
+		t.Fatalf("frozen at %v, thawed at %v, said at %v", from, to, said)
+	}
+	if after := at("hob: "); after[len(after)-1] < said[0] {
+		t.Error("nothing is said after it")
+	}
+}
