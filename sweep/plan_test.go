@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -218,6 +219,23 @@ func TestQuietAfter(t *testing.T) {
 	for _, row := range table {
 		if got := quietAfter(row.quiet, row.phase, row.left, row.moved, row.anything); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
+// TestVetoOf: one alone that may not be signalled stands in the way of a freeze; one that
+// has ended since it was listed does not.
+func TestVetoOf(t *testing.T) {
+	mine, ended, other := occupant{pid: 5, may: true}, occupant{pid: 6, gone: true}, occupant{pid: 7}
+	for _, c := range []struct {
+		in   []occupant
+		veto bool
+	}{
+		{nil, false}, {[]occupant{mine}, false}, {[]occupant{mine, ended}, false}, {[]occupant{ended}, false},
+		{[]occupant{mine, other}, true}, {[]occupant{other, mine}, true}, {[]occupant{mine, ended, other}, true},
+	} {
+		if err := vetoOf(c.in); errors.Is(err, errVeto) != c.veto || (err != nil) != c.veto {
+			t.Errorf("%+v: %v", c.in, err)
 		}
 	}
 }

@@ -350,8 +350,8 @@ func TestCgroupThatDoesNotFreeze(t *testing.T) {
 	f := newFamily(sim.Options{})
 	stuck := f.leader.Fork(sim.Proc{Stuck: true})
 	f.stop(false)
-	if wrong := f.check(); len(wrong) > 0 || f.below.Alive() || !stuck.Alive() || f.report.Verdict != sweep.Survivors {
-		t.Errorf("%s: %s\n%v", f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
+	if wrong := f.check(); len(wrong) > 0 || f.below.Alive() || !stuck.Alive() || f.report.Verdict != sweep.Survivors || f.freezes() != 1 {
+		t.Errorf("%d freezes, %s: %s\n%v", f.freezes(), f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
 	}
 	want := fmt.Sprintf("did not freeze within 500ms: process %d is held up in state D, in gpu_wait", stuck.PID())
 	if !strings.Contains(strings.Join(f.report.Host.Notes, " "), want) {
@@ -422,7 +422,7 @@ func TestCgroupAlien(t *testing.T) {
 	f.force()
 	f.stop(false)
 	f.opaque = true
-	if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Unverified || !alien.Alive() {
+	if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Unverified || !alien.Alive() || f.freezes() != 0 {
 		t.Errorf("%s, %s\n%v", f.report.Verdict, strings.Join(wrong, "\n"), played{f.scene, nil})
 	}
 }

@@ -21,9 +21,13 @@ type brittle struct {
 	identity.Cgroup
 	freeze, thaw error
 	frozen       func() // once it is
+	tried        *int   // how often it was to be frozen
 }
 
 func (g brittle) Freeze() error {
+	if g.tried != nil {
+		*g.tried++
+	}
 	if g.freeze != nil {
 		return g.freeze
 	}
@@ -49,6 +53,16 @@ func (f *family) brittle(b brittle) {
 	f.faulty(func(g identity.Cgroup) identity.Cgroup { b.Cgroup = g; return b })
 }
 
+// freezes is how often hob has frozen the cgroup.
+func (f *family) freezes() (n int) {
+	for _, w := range f.w.Ledger().Freezes {
+		if w.On {
+			n++
+		}
+	}
+	return n
+}
+
 func (f *family) notes() string { return strings.Join(f.report.Host.Notes, "\n") }
 
 // TestFrozenStopCannotFreeze: where it cannot be frozen all are ended one by one, and
@@ -62,11 +76,12 @@ func TestFrozenStopCannotFreeze(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFamily(sim.Options{})
-			f.brittle(brittle{freeze: c.err})
+			tried := 0
+			f.brittle(brittle{freeze: c.err, tried: &tried})
 			f.stop(false)
 			said := strings.Contains(strings.Join(f.w.Trace(), "\n"), "the cgroup cannot be frozen")
-			if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Clean || f.disk.FrozenAt != nil || said != c.said {
-				t.Errorf("%s, said %t, frozen at %v: %s", f.report.Verdict, said, f.disk.FrozenAt, strings.Join(wrong, "\n"))
+			if wrong := f.check(); len(wrong) > 0 || f.report.Verdict != sweep.Clean || f.disk.FrozenAt != nil || said != c.said || tried != 1 {
+				t.Errorf("%s, said %t, tried %d times, frozen at %v: %s", f.report.Verdict, said, tried, f.disk.FrozenAt, strings.Join(wrong, "\n"))
 			}
 		})
 	}
@@ -132,6 +147,22 @@ func TestFrozenStopWhoEndsBefore(t *testing.T) {
 	}
 }
 
+// TestFrozenStopFindsTheLast: who was forked after the last look before the freeze is
+// ended while nobody in there can fork any more.
+func TestFrozenStopFindsTheLast(t *testing.T) {
+	f := newFamily(sim.Options{})
+	var last *sim.Process
+	f.faulty(func(g identity.Cgroup) identity.Cgroup {
+		return visited{g, true, false, func() { last = f.leader.Fork(sim.Proc{}) }}
+	})
+	f.stop(false)
+	all := f.w.Ledger().Freezes
+	i := slices.IndexFunc(f.w.Ledger().Deliveries, func(d sim.Delivery) bool { return d.To == last && d.Sig == syscall.SIGKILL })
+	if wrong := f.check(); len(wrong) > 0 || len(all) != 2 || i < 0 || !f.w.Ledger().Deliveries[i].At.Before(all[1].At) {
+		t.Errorf("%v, delivery %d: %s\n%v", all, i, strings.Join(wrong, "\n"), played{f.scene, nil})
+	}
+}
+
 // TestFrozenStopIsRefused: one that may not be signalled is asked once in the frozen
 // cgroup, and the others are ended.
 func TestFrozenStopIsRefused(t *testing.T) {
@@ -144,8 +175,8 @@ func TestFrozenStopIsRefused(t *testing.T) {
 			kills++
 		}
 	}
-	if !other.Alive() || f.leader.Alive() || kills != 1 || len(f.w.Ledger().Freezes) == 0 || f.report.Verdict != sweep.Survivors {
-		t.Errorf("%s: %d kills of one that may not be signalled, %d freezes\n%v", f.report.Verdict, kills, len(f.w.Ledger().Freezes), played{f.scene, nil})
+	if !other.Alive() || f.leader.Alive() || kills != 1 || f.freezes() != 1 || f.report.Verdict != sweep.Survivors {
+		t.Errorf("%s: %d kills of one that may not be signalled, %d freezes\n%v", f.report.Verdict, kills, f.freezes(), played{f.scene, nil})
 	}
 }
 
