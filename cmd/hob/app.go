@@ -75,9 +75,8 @@ func (a *app) amiss(said error) error {
 	}
 	var errs []error
 	for _, e := range leaves(join(a.folder.Amiss(), a.unreaped)) {
-		var record *tasks.RecordError
 		name := e.Error()
-		if errors.As(e, &record) {
+		if record, ok := errors.AsType[*tasks.RecordError](e); ok {
 			name = record.Path
 		}
 		if all := join(append(errs, said)...); all == nil || !strings.Contains(all.Error(), name) {
