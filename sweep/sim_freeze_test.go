@@ -87,6 +87,28 @@ func TestFrozenStopCannotFreeze(t *testing.T) {
 	}
 }
 
+// TestFrozenStopTriesOnce: what could not be frozen is not tried again by the same hob,
+// who would lose its time with that while the keeper's tree goes on forking.
+func TestFrozenStopTriesOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		stuck bool
+	}{"refused": {fs.ErrPermission, false}, "one is held up": {nil, true}} {
+		t.Run(name, func(t *testing.T) {
+			f, tried := newFamily(sim.Options{PIDs: 300}), 0
+			f.leader.Fork(sim.Proc{Stuck: c.stuck})
+			for i := range 4000 {
+				f.w.At(time.Duration(i)*time.Millisecond, func() { f.keeper.Fork(sim.Proc{Cgroup: f.group, Args: []string{"/usr/bin/again"}, Env: simEnv}) })
+			}
+			f.brittle(brittle{freeze: c.err, tried: &tried})
+			f.stop(false)
+			if f.checkSignals(func(format string, args ...any) { t.Errorf(format, args...) }); tried != 1 {
+				t.Errorf("tried %d times", tried)
+			}
+		})
+	}
+}
+
 // TestFrozenStopCannotThaw: what cannot be thawed is said, and stays on record until a
 // hob can; what has been removed meanwhile needs none.
 func TestFrozenStopCannotThaw(t *testing.T) {
@@ -114,6 +136,38 @@ func TestFrozenStopCannotThaw(t *testing.T) {
 	if strings.Contains(f.notes(), "frozen") || f.disk.FrozenAt != nil {
 		t.Errorf("since %v: %q", f.disk.FrozenAt, f.notes())
 	}
+}
+
+// TestFrozenStopThawsLate: what a hob that was cut off has frozen is ours to thaw also
+// for a hob that could not do so when it began: it is nobody else's freeze.
+func TestFrozenStopThawsLate(t *testing.T) {
+	f := newFamily(sim.Options{})
+	host := f.host
+	f.brittle(brittle{frozen: func() { f.w.CutAfter(0) }})
+	if !f.run("down", sweep.Options{Reason: "down"}, false) {
+		t.Fatal("it was not cut")
+	}
+	f.host = host
+	left := 1
+	f.faulty(func(g identity.Cgroup) identity.Cgroup { return late{g, &left} })
+	f.run("down", sweep.Options{Reason: "down"}, false)
+	if on, _ := f.group.Frozen(); on || left != 0 || f.disk.FrozenAt != nil || strings.Contains(f.notes(), "somebody else") || f.report.Verdict != sweep.Clean {
+		t.Errorf("%s, frozen %t since %v: %q", f.report.Verdict, on, f.disk.FrozenAt, f.notes())
+	}
+}
+
+// late is one that cannot be thawed so often.
+type late struct {
+	identity.Cgroup
+	left *int
+}
+
+func (g late) Thaw() error {
+	if *g.left > 0 {
+		*g.left--
+		return syscall.EIO
+	}
+	return g.Cgroup.Thaw()
 }
 
 // TestFrozenStopIsInterrupted: a hob that is interrupted while it waits for the freeze
