@@ -6,6 +6,7 @@ import (
 	"context"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,6 +232,116 @@ func TestFrozenStopIsRefused(t *testing.T) {
 	}
 	if !other.Alive() || f.leader.Alive() || kills != 1 || f.freezes() != 1 || f.report.Verdict != sweep.Survivors {
 		t.Errorf("%s: %d kills of one that may not be signalled, %d freezes\n%v", f.report.Verdict, kills, f.freezes(), played{f.scene, nil})
+	}
+}
+
+// TestFrozenStopLeavesItToTheStop: who only looks, and a sweep of a task that lives,
+// thaws nothing: a stop may just be at work on it.
+func TestFrozenStopLeavesItToTheStop(t *testing.T) {
+	for name, living := range map[string]bool{"living": true, "dry run": false} {
+		f := newFamily(sim.Options{})
+		f.w.Freeze(f.group, true)
+		f.disk.FrozenAt = new(f.w.Now())
+		f.run("sweep", sweep.Options{Reason: "sweep", DryRun: !living}, living)
+		if on, _ := f.group.Frozen(); !on || len(f.w.Ledger().Freezes) != 0 {
+			t.Errorf("%s: frozen %t, %v", name, on, f.w.Ledger().Freezes)
+		}
+	}
+}
+
+// TestThawOfNothing: what nobody has frozen, and what has been removed since, needs no thaw.
+func TestThawOfNothing(t *testing.T) {
+	f := newFamily(sim.Options{})
+	gone := *f.disk.Cgroup
+	gone.Inode += 40
+	for _, c := range []sweep.Capture{{}, {FrozenAt: new(f.w.Now())}, {Cgroup: f.disk.Cgroup}, {Cgroup: &gone, FrozenAt: new(f.w.Now())}} {
+		f.w.Freeze(f.group, true)
+		if err := sweep.Thaw(f.host, c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if on, _ := f.group.Frozen(); !on {
+			t.Errorf("%+v: it is thawed", c)
+		}
+	}
+}
+
+// shut cannot pin one process.
+type shut struct {
+	identity.Host
+	pid int
+}
+
+func (h shut) Open(pid int) (identity.Handle, error) {
+	if pid == h.pid {
+		return nil, identity.ErrUnverifiable
+	}
+	return h.Host.Open(pid)
+}
+
+// besides shows somebody in it besides.
+type besides struct {
+	identity.Cgroup
+	pid int
+}
+
+func (g besides) Procs() (identity.CgroupProcs, error) {
+	in, err := g.Cgroup.Procs()
+	in.PIDs = append(slices.Clone(in.PIDs), g.pid)
+	return in, err
+}
+
+// TestFrozenStopWhoIsListed: one in the cgroup of whom nothing can be told is no dead one,
+// and nothing is frozen with it; one that has ended since it was listed is no hindrance.
+func TestFrozenStopWhoIsListed(t *testing.T) {
+	f := newFamily(sim.Options{})
+	guest := f.w.Spawn(f.w.Init(), sim.Proc{Stranger: true, Setsid: true, Args: []string{"/usr/bin/guest"}})
+	f.w.Move(guest, f.group)
+	f.host = shut{f.host, guest.PID()}
+	f.run("down", sweep.Options{Reason: "down"}, false)
+	if f.freezes() != 0 || !guest.Alive() || f.leader.Alive() {
+		t.Errorf("%d freezes, the guest lives: %t", f.freezes(), guest.Alive())
+	}
+	for name, parent := range map[string]sim.Proc{"reaped": {}, "a zombie": {NeverReap: true}} {
+		f = newFamily(sim.Options{})
+		p := f.w.Spawn(f.w.Init(), parent).Fork(sim.Proc{})
+		p.Exit()
+		f.faulty(func(g identity.Cgroup) identity.Cgroup { return besides{g, p.PID()} })
+		f.run("down", sweep.Options{Reason: "down"}, false)
+		if f.freezes() != 1 || f.leader.Alive() {
+			t.Errorf("%s: %d freezes", name, f.freezes())
+		}
+	}
+}
+
+// TestFrozenStopSaysAll: each KILL is told once, in the freeze or after it.
+func TestFrozenStopSaysAll(t *testing.T) {
+	f := newFamily(sim.Options{PIDs: 300})
+	for i := range 500 {
+		f.w.At(time.Duration(i)*9*time.Millisecond, func() { f.keeper.Fork(sim.Proc{Cgroup: f.group, Args: []string{"/usr/bin/again"}, Env: simEnv}) })
+	}
+	f.stop(false)
+	told, sent := 0, 0
+	for _, l := range f.w.Trace() {
+		_, what, _ := strings.Cut(l, "hob: KILL to ")
+		switch n, rest, _ := strings.Cut(what, " "); {
+		case rest == "" && what != "":
+			told++
+		case n == "one":
+			told++
+		case what != "":
+			n, err := strconv.Atoi(n)
+			if told += n; err != nil {
+				t.Error(l)
+			}
+		}
+	}
+	for _, d := range f.w.Ledger().Deliveries {
+		if d.Sig == syscall.SIGKILL && d.To != f.keeper {
+			sent++
+		}
+	}
+	if f.freezes() == 0 || told != sent {
+		t.Errorf("%d freezes, %d were killed, and %d are told", f.freezes(), sent, told)
 	}
 }
 
