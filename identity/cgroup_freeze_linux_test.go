@@ -186,3 +186,32 @@ func TestFreezeIncomplete(t *testing.T) {
 	endByPin(t, s.pid)
 	eventually(t, "it to end", func() bool { return !lives(s.pid) })
 }
+
+// TestFreezerOfARemovedCgroup: one that has been removed is gone, whatever is asked of
+// it; it is no kernel without a freezer. A thaw needs no descriptor that the freeze
+// before it has not opened.
+func TestFreezerOfARemovedCgroup(t *testing.T) {
+	for name, opened := range map[string]bool{"never frozen": false, "frozen before": true} {
+		t.Run(name, func(t *testing.T) {
+			g := room(t, "removed").(*cgroup)
+			d := g.dir.(*cgroupDir)
+			if opened {
+				freeze(t, g)
+				was := d.freeze
+				if err := g.Thaw(); err != nil || was == 0 || d.freeze != was {
+					t.Fatalf("descriptor %d, and %d for the thaw: %v", was, d.freeze, err)
+				}
+			}
+			if err := os.Remove(g.Ref().Path); err != nil {
+				t.Fatal(err)
+			}
+			_, frozen := g.Frozen()
+			_, await := g.AwaitFrozen(context.Background(), time.Now().Add(30*time.Second))
+			for what, err := range map[string]error{"Frozen": frozen, "AwaitFrozen": await, "Freeze": g.Freeze(), "Thaw": g.Thaw()} {
+				if !errors.Is(err, ErrGone) || errors.Is(err, ErrUnsupported) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}
