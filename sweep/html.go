@@ -77,7 +77,7 @@ type htmlPort struct{ Port, State, Note string }
 type htmlLike struct {
 	PID                             int
 	Command, User, Since, Why, Note string
-	Take                            string
+	End                             string
 }
 
 func newHTMLReport(r Report) htmlReport {
@@ -93,7 +93,7 @@ func newHTMLReport(r Report) htmlReport {
 	}
 	for _, l := range r.Lookalikes {
 		h.Lookalikes = append(h.Lookalikes, htmlLike{PID: l.PID, Command: shown(l.Args), User: safe(who(l.User)), Since: since(l),
-			Why: strings.Join(l.Why, ", "), Note: safe(l.Note), Take: Take{l.PID, l.Start}.String()})
+			Why: strings.Join(l.Why, ", "), Note: safe(l.Note), End: toEnd(r, l)})
 	}
 	for _, a := range r.Advice() {
 		h.Advice = append(h.Advice, htmlWords(safe(a)))

@@ -136,8 +136,11 @@ func (s *stopper) scanHost(ctx context.Context, w wanted) scan {
 	out.inspection, out.notes = inspectionOf(table)
 	w.sessions = s.ownSessions(table)
 	w.residents = s.tr.inHome()
+	above := keepersIn(table)
 	for _, p := range table.Procs {
 		if l, ok := s.lookalike(p, w); ok {
+			kept, told := above.of(p, s.ownKeeper())
+			l.Keeper, l.vague = kept, !told
 			out.lookalikes = append(out.lookalikes, l)
 			out.stamps.borne += count01(slices.Contains(l.Why, string(Stamp)))
 		} else if w.stamp != 0 {
@@ -232,6 +235,14 @@ func (s *stopper) ours(ref identity.Ref) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.tr.nodes, func(n *node) bool { return same(n.Ref) })
+}
+
+// ownKeeper is the pid of the task's own keeper, 0 when it does not live.
+func (s *stopper) ownKeeper() int {
+	if s.tr.keeper == nil || !s.tr.keeper.living() {
+		return 0
+	}
+	return s.tr.keeper.Ref.PID
 }
 
 // rowRef is what a row alone says of who the process is.

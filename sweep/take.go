@@ -79,6 +79,12 @@ func (s *stopper) unlisted(t Take) error {
 
 // take pins a look-alike and makes a member of it.
 func (s *stopper) take(t Take, like Lookalike) error {
+	switch {
+	case like.Keeper != nil:
+		return fmt.Errorf("%w: %s is of %s/%s, which is up; `%s` ends it", ErrRefused, t, like.Keeper.Run, like.Keeper.Task, like.Keeper.Down())
+	case like.vague:
+		return fmt.Errorf("%w: whether %s is of another task that is up could not be told: a process above it cannot be read", ErrRefused, t)
+	}
 	pin, row, err := s.tr.pinLiving(t.PID)
 	if err != nil {
 		return fmt.Errorf("%w: %s has ended, or cannot be read any more", ErrRefused, t)

@@ -182,8 +182,16 @@ func (p *printer) lookalikes(r Report) {
 		if l.Note != "" {
 			p.line(11, strings.Repeat(" ", 11), safe(l.Note))
 		}
-		p.line(11, strings.Repeat(" ", 11), fmt.Sprintf("to end it: hob sweep %s/%s --take %s", safe(r.Run), safe(r.Task), Take{l.PID, l.Start}))
+		p.line(11, strings.Repeat(" ", 11), "to end it: "+toEnd(r, l))
 	}
+}
+
+// toEnd is the command line that ends a look-alike.
+func toEnd(r Report, l Lookalike) string {
+	if l.Keeper != nil {
+		return l.Keeper.Down()
+	}
+	return fmt.Sprintf("hob sweep %s/%s --take %s", safe(r.Run), safe(r.Task), Take{l.PID, l.Start})
 }
 
 func who(user string) string {

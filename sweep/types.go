@@ -183,6 +183,9 @@ type Lookalike struct {
 	StartedAt *time.Time     `json:"started_at"`
 	Why       []string       `json:"why"` // "marker", "command", "port 8000", "sid", "gpu 0", "stamp"
 	Note      string         `json:"note,omitempty"`
+	Keeper    *Kept          `json:"keeper,omitempty"` // a living keeper of another task has it
+
+	vague bool // whether one has could not be told
 }
 
 // PortState is a port of the task after the stop.

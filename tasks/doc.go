@@ -376,6 +376,11 @@
 //	lookalikes.started_at  when it was started
 //	lookalikes.why         what makes it look like one
 //	lookalikes.note        what else there is to say of it
+//	lookalikes.keeper      the living keeper of another task that has it
+//	lookalikes.keeper.pid  process id of that keeper
+//	lookalikes.keeper.home its state folder
+//	lookalikes.keeper.run  the run that it keeps a task of
+//	lookalikes.keeper.task that task
 //	ports                  the task's ports
 //	ports.port             number
 //	ports.state            free, held or unknown
