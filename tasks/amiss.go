@@ -26,6 +26,9 @@ func (m *Manager) amiss(t *TaskDir, s Seen) error {
 // living task has, a record is read only where it does not end as one does that was
 // written whole.
 func (m *Manager) amissAtAGlance(t *TaskDir, s Seen) error {
+	if s.Trouble != nil || !s.lives() {
+		return nil
+	}
 	if has, whole := endsWhole(t.SpecPath()); has && whole && noLockFile(t.file("op.lock"), nil) == nil {
 		if _, whole := endsWhole(t.file("capture.json")); whole {
 			return nil

@@ -136,6 +136,9 @@ func (m *Manager) setAllAside(r *RunDir, names []string) error {
 		if errors.Is(err, ErrNoRecord) || err == nil && !ok {
 			continue // it is gone, or at work: nothing of the last boot
 		}
+		if record, ok := errors.AsType[*RecordError](err); ok && record.Kind == Unusable {
+			continue // whoever starts or stops that task names it, and the others are started
+		}
 		if err != nil {
 			return err
 		}

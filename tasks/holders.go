@@ -207,7 +207,7 @@ func (m *Manager) owners(pids []int) (found map[int]owner, blind []string) {
 				refs = append(refs, member.Ref)
 			}
 			for _, ref := range refs {
-				if slices.Contains(pids, ref.PID) && m.finding(&ref).Verdict == identity.Owned {
+				if slices.Contains(pids, ref.PID) && !found[ref.PID].lives && m.finding(&ref).Verdict == identity.Owned {
 					found[ref.PID] = owner{Name{s.Run.Name, task}, Derive(m.look(t)).State.Lives()}
 				}
 			}

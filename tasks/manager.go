@@ -279,5 +279,7 @@ func (m *Manager) findStrays(ctx context.Context) func() []string {
 // serverLock is held while a tmux server is started or ended, and while ports
 // are given out.
 func (m *Manager) serverLock(ctx context.Context) (Unlock, error) {
-	return lock(ctx, filepath.Join(m.Store.Home, "server.lock"))
+	return lock(ctx, m.serverLockPath())
 }
+
+func (m *Manager) serverLockPath() string { return filepath.Join(m.Store.Home, "server.lock") }

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -65,6 +66,9 @@ func reload(s Selection, load Loader) (again, error) {
 
 // restartRun stops, and starts only what could be stopped clean.
 func (m *Manager) restartRun(ctx context.Context, a again, o StopOptions) []Outcome {
+	if err := cmp.Or(lockable(m.serverLockPath()), lockable(a.sel.Run.file("run.lock"))); err != nil {
+		return []Outcome{{Name: Name{Run: a.run.Name}, Err: fmt.Errorf("nothing was stopped, for nothing could be started again: %w", err)}}
+	}
 	outs := m.stopTasks(ctx, a.sel, o)
 	var start []string
 	for _, out := range outs {

@@ -247,14 +247,11 @@ func (m *Manager) noKeeper(n Name, t *TaskDir) error {
 }
 
 // livingKeeper is the pid of the task's keeper, 0 when none lives. Where keeper.json
-// cannot be read, or is not there, the keeper is looked for by what it was told.
+// cannot be read, is not there, or names none that lives, which somebody may have
+// written, the keeper is looked for by what it was told.
 func (m *Manager) livingKeeper(t *TaskDir) (int, error) {
-	k, err := t.ReadKeeper()
-	switch {
-	case err == nil && m.finding(&k.Keeper).Verdict == identity.Owned:
+	if k, err := t.ReadKeeper(); err == nil && m.finding(&k.Keeper).Verdict == identity.Owned {
 		return k.Keeper.PID, nil
-	case err == nil:
-		return 0, nil
 	}
 	return m.keeperByArgs(t)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"hob/identity/cut"
@@ -93,10 +92,25 @@ func noLockFile(path string, err error) error {
 	switch {
 	case statErr == nil && !fi.Mode().IsRegular():
 		return bad(fmt.Errorf("it is %s, and not a file to lock", kindOfFile(fi.Mode())))
-	case errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS):
+	case errors.Is(err, fs.ErrPermission):
 		return bad(err)
 	}
 	return err
+}
+
+// lockable is what is wrong with a lock file that will be needed, nil if it is not there.
+func lockable(path string) error {
+	if err := noLockFile(path, nil); err != nil {
+		return err
+	}
+	f, err := openFile(path, os.O_RDWR)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return noLockFile(path, fmt.Errorf("lock: %w", err))
+	}
+	return f.Close()
 }
 
 // kindOfFile is what stands in the place of a file, in words.
